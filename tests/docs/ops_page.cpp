@@ -27,7 +27,8 @@ write an operation of your own.
 - **factors**: a letter per dimension; those with one letter are sharded together. Operands of elementwise operations may
   have fewer dimensions, or extents of 1: these repeat.
 - **as it lies**: placements, on one mesh axis, that need no communication, not even a slice. `R` is replicated, `S0` a shard
-  of dimension 0, `sum` a `Partial<Sum>` that such a call leaves. On a mesh, each axis takes one of them.
+  of dimension 0, `sum` a `Partial<Sum>` that such a call leaves. On a mesh, each axis takes one of them. `S0⇢S0`: ranks receive
+  elements of other shards that their part of the result reads, and no more.
 - **partials kept**: calls that run on what ranks hold of a pending reduction, in double precision. What is not named here
   is reduced first.
 - **types**: elements that it is verified with; *real* float and double, *complex* `std::complex<double>`, *whole*
@@ -54,7 +55,8 @@ std::string short_name(const Placement& p) {
 /// The result of a program on one axis with given placements of its inputs.
 struct Outcome {
   Placement result{};
-  bool is_free = true;  ///< no data is moved
+  bool is_free = true;  ///< no data is moved, except what is read of other shards
+  bool reads = false;
 };
 Outcome outcome_of(const spmd::Graph& graph, const OperandLayouts& inputs) {
   std::vector<Layout> of(graph.values.size());
@@ -69,7 +71,10 @@ Outcome outcome_of(const spmd::Graph& graph, const OperandLayouts& inputs) {
     for (int i = 0; i < node.operands(); ++i)
       operands[std::size_t(i)] = of[std::size_t(node.operand[std::size_t(i)])];
     const Solution solution = solve(*node.op->rule, operands, node.like >= 0 ? &asked : nullptr);
-    if (!(solution.cost == MoveCount{})) outcome.is_free = false;
+    MoveCount reads;
+    for (int i = 0; i < solution.cost.count(Move::read); ++i) reads.add(Move::read);
+    outcome.reads = outcome.reads || !(reads == MoveCount{});
+    outcome.is_free = outcome.is_free && solution.cost == reads;
     for (int k = 0; k < node.results(); ++k)
       of[std::size_t(node.first + k)] = solution.result[std::size_t(k)];
   }
@@ -90,7 +95,7 @@ std::string free_of_cost(const spmd::Graph& graph, bool partials) {
       std::string text;
       for (int i = 0; i < operands; ++i)
         text += (i > 0 ? "," : "") + short_name(layouts[std::size_t(i)][0]);
-      found.push_back(text + "→" + short_name(outcome.result));
+      found.push_back(text + (outcome.reads ? "⇢" : "→") + short_name(outcome.result));
       return;
     }
     Placement& here = layouts[std::size_t(operand)][0];

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <string>
+#include <type_traits>
 
 #include <doctest/doctest.h>
 
@@ -109,7 +111,7 @@ TEST_CASE("results requested to be sharded along the dimension are computed in p
   });
 }
 
-TEST_CASE("a sharded dimension is gathered to be cut; other shards stay") {
+TEST_CASE("a part of a sharded dimension keeps its shards; a triangle needs no other rank") {
   on_ranks({4}, [](World& world) {
     const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     const auto x = placed<double, Placements<Shard<0>, Shard<1>>>(mesh, Extents2{5, 7}, 0);
@@ -117,8 +119,9 @@ TEST_CASE("a sharded dimension is gathered to be cut; other shards stay") {
     CommTrace trace(world);
     const auto y = slice(x, dim<1>{}, 2, 6);
     CHECK(trace.count() == 1);
+    static_assert(lies<decltype(y), Shard<0>, Shard<1>>);
     const auto thirds = split(x, dim<1>{}, {2, 4, 1});
-    CHECK(trace.count() == 2);
+    CHECK(trace.count() == 4);
     check_equal(thirds[1], matrix(5, 4, [&](index_t i, index_t j) { return a.at({i, j + 2}); }));
     check_equal(y, matrix(5, 4, [&](index_t i, index_t j) { return a.at({i, j + 2}); }));
     trace.clear();
@@ -127,6 +130,62 @@ TEST_CASE("a sharded dimension is gathered to be cut; other shards stay") {
     static_assert(lies<decltype(triangle), Shard<0>, Shard<1>>);
     check_equal(triangle,
                 matrix(5, 7, [&](index_t i, index_t j) { return j < i ? a.at({i, j}) : 0; }));
+  });
+}
+
+namespace {
+
+/// Compares y = op(x) with y[i] = x[source(i)], or `else_` where that is negative, along dimension
+/// 0, and what this rank receives with what it lacks of the elements from the first to the last of
+/// a slice of some step.
+template <class X, class Op, class Source>
+void check_read(const X& x, const Op& op, const Source& source, double else_ = 0,
+                index_t step = 1) {
+  const auto a = expected(x, 0);
+  CommTrace trace(x.mesh());
+  const auto y = op(x);
+  static_assert(lies<std::remove_cvref_t<decltype(y)>, Shard<0>>);
+  const naive::Indices mesh{x.mesh().state().size()}, at{x.mesh().state().coordinate()[0]};
+  const auto own = naive::owned(x.layout, 0, {x.shape()[0], 3}, mesh, at);
+  const auto results = naive::owned(x.layout, 0, {y.shape()[0], 3}, mesh, at);
+  index_t lacks = 0;
+  for (const index_t i : results)
+    for (index_t k = 0; k < (i == results.back() ? 1 : step); ++k)
+      lacks += source(i) >= 0 && std::find(own.begin(), own.end(), source(i) + k) == own.end();
+  CHECK(trace.received_bytes() == lacks * 3 * 8);
+  trace.clear();
+  check_equal(y, matrix(y.shape()[0], 3, [&](index_t i, index_t j) {
+                return source(i) < 0 ? else_ : a.at({source(i), j});
+              }));
+}
+
+}  // namespace
+
+TEST_CASE("elements move along a sharded dimension; ranks receive only what they lack") {
+  on_ranks({1, 2, 3, 4, 7}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    for (const index_t n : {0, 1, 5, 16}) {
+      const auto x = placed<double, Placements<Shard<0>>>(mesh, Extents2{n, 3}, 0);
+      for (const index_t first : {index_t(0), n / 3}) {
+        for (const index_t step : {1, 2, 3})
+          check_read(
+              x, [&](const auto& of) { return slice(of, dim<0>{}, first, n, step); },
+              [&](index_t i) { return first + step * i; }, 0, step);
+        check_read(
+            x, [&](const auto& of) { return pad(of, dim<0>{}, first, 2); },
+            [&](index_t i) { return i < first || i >= first + n ? -1 : i - first; });
+        check_read(
+            x, [&](const auto& of) { return pad(of, dim<0>{}, 1, first, 0.5); },
+            [&](index_t i) { return i < 1 || i >= 1 + n ? -1 : i - 1; }, 0.5);
+      }
+      for (const index_t shift : {0, 1, -2, 23})
+        check_read(
+            x, [&](const auto& of) { return roll(of, dim<0>{}, shift); },
+            [&](index_t i) { return ((i - shift) % n + n) % n; });
+      check_read(
+          x, [](const auto& of) { return flip(of, dim<0>{}); },
+          [&](index_t i) { return n - 1 - i; });
+    }
   });
 }
 

@@ -34,6 +34,13 @@ namespace detail {
 
 inline constexpr AxisMask every_axis = ~AxisMask(0);
 
+/// The axes of several ranks. @param mesh  null: all
+constexpr AxisMask several_ranks(const Shape* mesh) {
+  AxisMask axes = mesh == nullptr ? every_axis : 0;
+  for (int a = 0; mesh != nullptr && a < mesh->dims; ++a) axes |= AxisMask((*mesh)[a] > 1) << a;
+  return axes;
+}
+
 /// Sums f over the moves of a program.
 template <AnyProgram P, class F>
 constexpr auto over_moves(const P& program, const F& f) {
@@ -48,6 +55,28 @@ constexpr int count(const Plan& plan, StepKind kind, AxisMask axes) {
   for (const Step& step : plan)
     n += step.kind == kind && (axes == every_axis || (step.axes & axes) != 0);
   return n;
+}
+
+/// The number of operands of which a program's operations read elements of other shards.
+/// @param mesh  the extents of the axes, or null: each has several ranks
+template <AnyProgram P>
+constexpr int reads(const P& program, const Shape* mesh) {
+  int count = 0;
+  for (const Instruction& instruction : program.code) {
+    if (instruction.kind != InstructionKind::compute) continue;
+    const Rule& rule = *instruction.op->rule;
+    for (int i = 0; i < instruction.operands; ++i) {
+      const Rule::Operand& operand = rule.operand[std::size_t(i)];
+      const Layout& layout =
+          program.values[std::size_t(instruction.operand[std::size_t(i)])].layout;
+      count += layout.axes_where([&](const Placement& p) {
+        return p.shards() && rule.reader[std::size_t(operand.factor[std::size_t(p.dim)])] >= 0;
+      }) & several_ranks(mesh)
+                   ? 1
+                   : 0;
+    }
+  }
+  return count;
 }
 
 }  // namespace detail
@@ -70,22 +99,26 @@ constexpr int count(const P& program, StepKind kind, AxisMask axes, const Shape&
   });
 }
 
-/// The number of steps of a program that communicate.
+/// The number of steps of a program that communicate, and of operands of which operations read
+/// elements of other shards.
 template <AnyProgram P>
 constexpr int communications(const P& program) {
-  return detail::over_moves(
-      program, [&](const Instruction& move) { return plan_of(program, move).communications(); });
+  return detail::reads(program, nullptr) +
+         detail::over_moves(program, [&](const Instruction& move) {
+           return plan_of(program, move).communications();
+         });
 }
 
 /// The same on a mesh with the given extents.
 template <AnyProgram P>
 constexpr int communications(const P& program, const Shape& mesh, const CostModel& model = {}) {
-  return detail::over_moves(program, [&](const Instruction& move) {
-    return plan_of(program, move, mesh, model).communications();
-  });
+  return detail::reads(program, &mesh) + detail::over_moves(program, [&](const Instruction& move) {
+           return plan_of(program, move, mesh, model).communications();
+         });
 }
 
-/// The sum over all moves of the bytes that the rank with the largest volume receives.
+/// The sum over all moves of the bytes that the rank with the largest volume receives; without what
+/// operations read of other shards.
 ///
 /// @param mesh  extents of the axes
 template <AnyProgram P>

@@ -3,8 +3,8 @@
 //     // y[S0,S1,R,R] = conv2d(x[S0,R,R,R], weight[R,S0,R,R])    images over dp, channels over tp
 //     // y[S0,P]      = conv2d(x[S0,S1,..], weight[R,S1,..])     the channels of x over tp: a sum
 //
-// Images and channels may be sharded. Sharded rows and columns are gathered, since windows extend
-// into neighbouring shards.
+// Images, channels, rows and columns may be sharded. Along sharded rows and columns, ranks receive
+// what their windows contain of neighbouring shards.
 #pragma once
 
 #include <array>
@@ -123,8 +123,8 @@ constexpr auto convolution(const X& x, const W& weight, ChannelGroups groups,
 /// @return        [images, filters, rows, columns]: an extent n of x becomes
 ///                floor((n + 2 padding - span) / stride) + 1, where span = dilation (size - 1) + 1.
 ///                Partial<Sum> on the axes that shard channels of x
-/// @collective    every rank of the mesh, if an operand has to be redistributed: sharded rows and
-///                columns are gathered
+/// @collective    every rank of the mesh, if an operand has to be redistributed, or rows or columns
+///                are sharded
 /// @cost          memory for the windows of one image as a matrix (on a GPU: of all images).
 ///                Gradients need the windows of all images, that of x twice
 /// @throws Error  if the channels do not match, a filter spans more than the padded image, a stride

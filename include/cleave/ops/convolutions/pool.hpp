@@ -2,7 +2,7 @@
 //
 //     // y[S0,S1,R,R] = max_pool2d(x[S0,S1,R,R], {.size = {2, 2}})    no communication
 //
-// Sharded rows and columns are gathered, since windows extend into neighbouring shards.
+// Along sharded rows and columns, ranks receive what their windows contain of neighbouring shards.
 #pragma once
 
 #include <array>
@@ -202,8 +202,7 @@ constexpr void require_images() {
 ///
 /// @param x  [.., rows, columns]
 /// @return   [.., rows, columns]: extent n becomes floor((n + 2 padding - size) / stride) + 1
-/// @collective every rank of the mesh, if x is Partial, or rows or columns are sharded: they are
-///             gathered
+/// @collective every rank of the mesh, if x is Partial, or rows or columns are sharded
 /// @throws Error if an image is smaller than a window, a size is below 1, a stride is negative, or
 ///               a padding is negative or more than half the size
 template <class... R, AnyTensor X>

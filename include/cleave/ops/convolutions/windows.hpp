@@ -3,10 +3,13 @@
 //
 //     // y[S0,R,R] = windows(x[S0,R], dim<1>{}, {.size = 3})     [5, 8] becomes [5, 6, 3]
 //
-// The dimension must not be sharded.
+// The positions of windows are sharded as the dimension is: ranks receive the elements of their
+// windows that they lack.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <string>
 #include <type_traits>
 
@@ -42,12 +45,8 @@ constexpr RuleText window_letters(int dims, int at) {
   text += dim_letters(at + 1, dims);
   return text;
 }
-/// The letters of these three dimensions, which are not sharded.
-constexpr RuleText window_replicated(int dims, int at) {
-  RuleText text = letter_of(at);
-  text += dim_letters(dims, dims + 2);
-  return text;
-}
+/// The letter of the elements of a window, which are not sharded.
+constexpr RuleText window_replicated(int dims) { return dim_letters(dims + 1, dims + 2); }
 
 }  // namespace detail
 
@@ -67,12 +66,24 @@ struct Windows {
                                 detail::window_letters(dims[0], D));
   }
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
-    return detail::window_replicated(dims[0], D);
+    return detail::window_replicated(dims[0]);
+  }
+  static constexpr RuleText reads(const std::array<int, 1>& dims) {
+    RuleText text = detail::letter_of(D);
+    text += detail::letter_of(dims[0]);
+    return text;
+  }
+  constexpr DimMap read_map(int, int, const OperandRef*) const {
+    return {window.stride, 1, 0, window.span() - 1};
   }
   constexpr Shape extents() const { return Shape(std::array<index_t, 2>{count, window.size}); }
   void view(const Task& task) const {
     const OperandRef& x = *task.in;
+    const index_t first = task.box->begin[D] * window.stride - task.in_box->begin[D];
     task.out->data = x.data;
+    if (task.out->extents[D] > 0 && x.data != nullptr)
+      task.out->data =
+          static_cast<std::byte*>(x.data) + first * x.strides[D] * index_t(size_of(x.dtype));
     for (int d = 0; d < x.dims; ++d) task.strides[d <= D ? d : d + 1] = x.strides[d];
     task.strides[D] = x.strides[D] * window.stride;
     task.strides[D + 1] = x.strides[D] * window.dilation;
@@ -96,19 +107,35 @@ struct OverlapAdd {
                                 detail::dim_letters(0, dims[0] - 1));
   }
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
-    return detail::window_replicated(dims[0] - 1, D);
+    return detail::window_replicated(dims[0] - 1);
+  }
+  static constexpr RuleText reads(const std::array<int, 1>& dims) {
+    RuleText text = detail::letter_of(dims[0] - 1);
+    text += detail::letter_of(D);
+    return text;
+  }
+  constexpr DimMap read_map(int, int, const OperandRef* in) const {
+    const Window window{in->shape[D + 1], stride, dilation};
+    return {1, stride, std::min<index_t>(stride - window.span(), 0), 0};
   }
   constexpr Shape extents() const { return Shape::filled(1, extent); }
 
   template <class T>
-  void kernel(const auto& on, const Task&, const kernels::Strided<T>& y,
+  void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
               const kernels::Strided<const T>& x) const {
     fill_elements(on, y, T(0));
     if (x.extents.product() == 0) return;
     for (index_t k = 0; k < x.extents[D + 1]; ++k) {
-      const kernels::Strided<T> to = every(y, D, k * dilation, stride, x.extents[D]);
+      // position i of x is at y[place + i * stride]
+      const index_t place = task.in_box->begin[D] * stride + k * dilation - task.box->begin[D];
+      const auto at_least = [&](index_t index) {
+        return std::clamp<index_t>(-floor_divide(place - index, stride), 0, x.extents[D]);
+      };
+      const index_t from = at_least(0), count = at_least(y.extents[D]) - from;
+      if (count <= 0) continue;
+      const kernels::Strided<T> to = every(y, D, place + from * stride, stride, count);
       map_elements(on, Add{}, to, kernels::Strided<const T>{to.data, to.extents, to.strides},
-                   kernels::at_index(x, D + 1, k));
+                   every(kernels::at_index(x, D + 1, k), D, from, 1, count));
     }
   }
   template <class X>
@@ -186,7 +213,8 @@ constexpr auto windows_of_images(const char* name, const X& x, const Window* win
 /// [.., positions, 3, ..], whose element (i, k) is x at 2 i + k.
 ///
 /// @return a view of the local elements, repeated if windows overlap: must not be written to
-/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
+/// @collective every rank of the mesh, if the dimension is sharded
+/// @cost       along a sharded dimension, receives the elements of the rank's windows that it lacks
 /// @throws Error if the dimension is shorter than a window, or size, stride or dilation is below 1
 template <class... R, AnyTensor X, int D>
 constexpr auto windows(const X& x, dim<D>, const Window& window) {
@@ -198,7 +226,9 @@ constexpr auto windows(const X& x, dim<D>, const Window& window) {
 /// contain it; 0 if no window does.
 ///
 /// @param window  its stride and dilation; the size is that of dimension D + 1 of x
-/// @collective    every rank of the mesh, if one of the dimensions is sharded: x is redistributed
+/// @collective    every rank of the mesh, if one of the dimensions is sharded: that of the elements
+/// is
+///                gathered; of positions ranks receive what they lack
 /// @throws Error  if a window reaches beyond the extent
 template <class... R, AnyTensor X, int D>
 constexpr auto overlap_add(const X& x, dim<D>, index_t extent, Window window = {}) {

@@ -74,7 +74,7 @@ constexpr auto topk(const X& x, dim<D>, index_t count, Order order = Order::desc
                     ", the extent of dimension " + std::to_string(d) + ", not " +
                     std::to_string(count),
                 detail::context_of(x));
-  const auto whole = detail::whole_along<d>(x);
+  const auto whole = call_op(ops::Whole<d>{}, x);
   const auto indices = call_op(ops::OrderedIndices<d>{count, order}, whole);
   return std::tuple{gather(whole, dim<d>{}, indices), indices};
 }

@@ -13,34 +13,32 @@
 
 namespace cleave::ops::listing {
 
+using TileParts = PartsOf<Tile<0>, Whole<0>>;
+
 /// Slices and padding of a dimension.
 template <class Visit>
 constexpr void each_part(const Visit& visit) {
   visit(listed<Slice<1>, SameTypes<1, double, Int>, DimsOf<2>>(
-      "slice(x, dim<1>{}, 1, -1, 2); dimension 1 is gathered",
-      [](const auto& x) { return slice(x, dim<1>{}, 1, -1, 2); }));
+      "slice(x, dim<1>{}, 1, -1, 2)", [](const auto& x) { return slice(x, dim<1>{}, 1, -1, 2); }));
   visit(listed<Slice<0>, SameTypes<1, double, Complex>, DimsOf<2>>(
-      "split(x, dim<0>{}, {1, 2})[1]; dimension 0 is gathered",
+      "split(x, dim<0>{}, {1, 2})[1]",
       [](const auto& x) { return split(x, dim<0>{}, {1, 2})[1]; }));
   visit(listed<Select<0>, SameTypes<1, double, bool>, DimsOf<2>>(
       "select(x, dim<0>{}, 1); dimension 0 is gathered",
       [](const auto& x) { return select(x, dim<0>{}, 1); }, "", Select<0>{{}, 1}));
   visit(listed<Embed<1>, SameTypes<1, double, Complex, bool>, DimsOf<2>>(
-      "pad(x, dim<1>{}, 2, 1); dimension 1 is gathered",
-      [](const auto& x) { return pad(x, dim<1>{}, 2, 1); }));
+      "pad(x, dim<1>{}, 2, 1)", [](const auto& x) { return pad(x, dim<1>{}, 2, 1); }));
   visit(listed<Pad<0, double>, SameTypes<1, double>, DimsOf<2>>(
-      "pad(x, dim<0>{}, 2, 1, 0.5); dimension 0 is gathered",
-      [](const auto& x) { return pad(x, dim<0>{}, 2, 1, 0.5); }));
+      "pad(x, dim<0>{}, 2, 1, 0.5)", [](const auto& x) { return pad(x, dim<0>{}, 2, 1, 0.5); }));
 }
 
 /// Concatenation and reordering.
 template <class Visit>
 constexpr void each_joint(const Visit& visit) {
   visit(listed<Cat<1, 2>, SameTypes<2, double, bool>, DimsOf<2, 2>>(
-      "cat(dim<1>{}, x, y); dimension 1 is gathered",
-      [](const auto& x, const auto& y) { return cat(dim<1>{}, x, y); }));
+      "cat(dim<1>{}, x, y)", [](const auto& x, const auto& y) { return cat(dim<1>{}, x, y); }));
   visit(listed<Cat<0, 3>, SameTypes<3, double>, DimsOf<1, 1, 1>>(
-      "cat(dim<0>{}, x, y, z); dimension 0 is gathered",
+      "cat(dim<0>{}, x, y, z)",
       [](const auto& x, const auto& y, const auto& z) { return cat(dim<0>{}, x, y, z); }));
   visit(listed<Stack<1, 2>, SameTypes<2, double, Int>, DimsOf<2, 2>>(
       CLEAVE_CALL_2(x, y, stack(dim<1>{}, x, y))));
@@ -48,11 +46,9 @@ constexpr void each_joint(const Visit& visit) {
       "tile(x, dim<0>{}, 3); dimension 0 is gathered",
       [](const auto& x) { return tile(x, dim<0>{}, 3); }, "", Tile<0>{{}, 3}));
   visit(listed<Roll<1>, SameTypes<1, double, Int>, DimsOf<2>>(
-      "roll(x, dim<1>{}, -4); dimension 1 is gathered",
-      [](const auto& x) { return roll(x, dim<1>{}, -4); }, "", Roll<1>{{}, -4}));
+      "roll(x, dim<1>{}, -4)", [](const auto& x) { return roll(x, dim<1>{}, -4); }));
   visit(listed<Flip<0>, SameTypes<1, double, Complex, bool>, DimsOf<2>>(
-      "flip(x, dim<0>{}); dimension 0 is gathered",
-      [](const auto& x) { return flip(x, dim<0>{}); }));
+      "flip(x, dim<0>{})", [](const auto& x) { return flip(x, dim<0>{}); }));
 }
 
 template <class Visit>

@@ -1,11 +1,14 @@
 // Concatenation and reordering of arrays: cat, stack, tile, roll, flip.
 //
-// Operands are not sharded along the dimension, since their shards would not coincide with those
-// of the result. If the result is requested to be sharded along it, every rank computes its shard.
+// The result is sharded as the operands are: along a sharded dimension, ranks receive what their
+// part of the result reads. tile gathers the dimension.
 //
-//     // y[S0,R] = cat(dim<1>{}, a[S0,R], b[S0,R])
+//     // y[S0,R]  = cat(dim<1>{}, a[S0,R], b[S0,R])
+//     // y[S0,S1] = cat(dim<1>{}, a[S0,S1], b[S0,S1])    one exchange of both over the second axis
+//     // y[S0,S1] = roll(x[S0,S1], dim<1>{}, 1)    an exchange over the second axis
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <tuple>
@@ -55,7 +58,6 @@ struct Cat {
 
   static constexpr const char* name = "cat";
   static constexpr const char* partials = detail::joint_partials<N>.data();
-  static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, std::size_t(N)>& dims) {
     RuleText text;
     for (int i = 0; i <= N; ++i) {
@@ -66,13 +68,23 @@ struct Cat {
     }
     return text;
   }
-  static constexpr RuleText replicated(const std::array<int, std::size_t(N)>& dims) {
-    return detail::dim_letters(dims[0], dims[0] + N);
+  static constexpr RuleText reads(const std::array<int, std::size_t(N)>& dims) {
+    RuleText pairs;
+    for (int i = 0; i < N; ++i) pairs += char('a' + dims[0] + i), pairs += char('a' + dims[0] + N);
+    return pairs;
+  }
+  static constexpr DimMap read_map(int operand, int, const OperandRef* in) {
+    index_t begin = 0;
+    for (int i = 0; i < operand; ++i) begin += in[i].shape[D];
+    return {1, 1, -begin, -begin};
   }
   constexpr Shape extents() const { return Shape::filled(1, extent); }
   static void kernel(const auto& on, const Task& task, const auto& y, const auto&... x) {
     index_t begin = 0;
-    ((place_slices(on, x, y, D, task.box->begin[D], begin), begin += x.extents[D]), ...);
+    int i = 0;
+    ((place_slices(on, x, y, D, task.box->begin[D], begin + task.in_box[i].begin[D]),
+      begin += task.in[i++].shape[D]),
+     ...);
   }
   template <int I>
   static constexpr auto gradient(wrt<I>, const auto& g, const auto&, const auto&... x) {
@@ -105,31 +117,49 @@ struct Tile : Composite {
   static constexpr const char* name = "tile";
   constexpr auto body(const auto& x) const {
     const index_t extent = shape_of(x)[D];
-    const auto whole = call_op(Slice<D>{0, 1, extent}, x);
+    const auto whole = call_op(Whole<D>{}, x);
     return call_op(Flatten<D, 2>{count * extent},
                    call_op(BroadcastDims<(1u << D)>{{count}}, whole));
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     const index_t extent = shape_of(x)[D];
-    const auto whole = call_op(Slice<D>{0, 1, count * extent}, g);
+    const auto whole = call_op(Whole<D>{}, g);
     return call_op(Reduce<Sum, (1u << D)>{}, call_op(Unflatten<D, 2>{{count, extent}}, whole));
   }
 };
 
 /// Moves element i of dimension D to (i + shift) mod its extent.
 template <int D>
-struct Roll : Composite {
+struct Roll {
   index_t shift = 0;
 
   static constexpr const char* name = "roll";
-  constexpr auto body(const auto& x) const {
-    const index_t extent = shape_of(x)[D];
-    const index_t front = extent > 0 ? (shift % extent + extent) % extent : 0;
-    return call_op(Cat<D, 2>{extent}, call_op(Slice<D>{extent - front, 1, front}, x),
-                   call_op(Slice<D>{0, 1, extent - front}, x));
+  static constexpr const char* partials = moves_elements;
+  static constexpr auto factors = Elementwise::factors<1>;
+  static constexpr RuleText reads = detail::same_extent_reads(D);
+  constexpr DimMap read_map(int, int, const OperandRef* in) const {
+    const index_t by = front(in->shape[D]);
+    return {1, 1, -by, -by, Beyond::wrap};
+  }
+  void kernel(const auto& on, const Task& task, const auto& y, const auto& x) const {
+    if (y.extents.product() == 0) return;
+    const index_t extent = task.in->shape[D], count = y.extents[D];
+    const index_t first = task.box->begin[D] - front(extent) - task.in_box->begin[D];
+    for (index_t done = 0; done < count;) {
+      index_t from = first + done;
+      if (from < 0) from += extent;  // x is whole
+      const index_t here = std::min(count - done, x.extents[D] - from);
+      copy_elements(on, every(x, D, from, 1, here), every(y, D, done, 1, here));
+      done += here;
+    }
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const {
-    return call_op(Roll{{}, -shift}, g);
+    return call_op(Roll{-shift}, g);
+  }
+
+ private:
+  constexpr index_t front(index_t extent) const {
+    return extent > 0 ? (shift % extent + extent) % extent : 0;
   }
 };
 
@@ -138,10 +168,15 @@ template <int D>
 struct Flip {
   static constexpr const char* name = "flip";
   static constexpr const char* partials = moves_elements;
-  static constexpr RuleText replicated = detail::letter_of(D);
   static constexpr auto factors = Elementwise::factors<1>;
-  static void kernel(const auto& on, const Task&, const auto& y, const auto& x) {
-    copy_elements(on, every(x, D, x.extents[D] - 1, -1, x.extents[D]), y);
+  static constexpr RuleText reads = detail::same_extent_reads(D);
+  static constexpr DimMap read_map(int, int, const OperandRef* in) {
+    return {-1, 1, in->shape[D] - 1, in->shape[D] - 1};
+  }
+  static void kernel(const auto& on, const Task& task, const auto& y, const auto& x) {
+    const index_t last = task.in->shape[D] - 1;
+    copy_elements(
+        on, every(x, D, last - task.box->begin[D] - task.in_box->begin[D], -1, y.extents[D]), y);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
     return call_op(Flip{}, g);
@@ -169,8 +204,10 @@ constexpr auto cat_of(const First& first, const X&... x) {
 /// Concatenates up to 8 arrays along a dimension: `cat(dim<1>{}, x, y)`.
 ///
 /// @return a new array, whose extent along D is the sum of the operands' extents
-/// @collective every rank of the mesh, if an operand has to be redistributed: no operand may be
-///             sharded along D
+/// @collective every rank of the mesh, if an operand is sharded along D or has to be redistributed
+/// @cost       along a sharded dimension, receives the elements of the rank's part of the result
+/// that
+///             are not in its parts of the operands
 /// @throws Error if extents of other dimensions differ
 template <class... R, int D, AnyTensor First, AnyTensor... X>
 constexpr auto cat(dim<D>, const First& first, const X&... x) {
@@ -189,7 +226,8 @@ constexpr auto stack(dim<D>, const First& first, const X&... x) {
 }
 CLEAVE_USAGE(stack, "stack(dim<0>{}, x, y)")
 
-/// Repeats x `count` times along a dimension: `tile(x, dim<0>{}, 3)`. Communicates as cat.
+/// Repeats x `count` times along a dimension, which is not sharded: `tile(x, dim<0>{}, 3)`.
+/// @collective every rank of the mesh, if it is: it is gathered
 /// @throws Error if count is negative
 template <class... R, AnyTensor X, int D>
 constexpr auto tile(const X& x, dim<D>, index_t count) {
@@ -199,14 +237,14 @@ constexpr auto tile(const X& x, dim<D>, index_t count) {
 CLEAVE_USAGE(tile, "tile(x, dim<0>{}, count)")
 
 /// Moves element i of a dimension to (i + shift) mod its extent: `roll(x, dim<0>{}, 1)`. The shift
-/// may be negative. Communicates as cat.
+/// may be negative. Communicates as slice.
 template <class... R, AnyTensor X, int D>
 constexpr auto roll(const X& x, dim<D>, index_t shift) {
-  return call_op<R...>(ops::Roll<detail::dim_index<X::dims>(dim<D>{})>{{}, shift}, x);
+  return call_op<R...>(ops::Roll<detail::dim_index<X::dims>(dim<D>{})>{shift}, x);
 }
 CLEAVE_USAGE(roll, "roll(x, dim<0>{}, shift)")
 
-/// Reverses the elements along a dimension. Communicates as cat.
+/// Reverses the elements along a dimension. Communicates as slice.
 template <class... R, AnyTensor X, int D>
 constexpr auto flip(const X& x, dim<D>) {
   return call_op<R...>(ops::Flip<detail::dim_index<X::dims>(dim<D>{})>{}, x);

@@ -1,10 +1,10 @@
 // Slicing, splitting and padding a dimension: slice, narrow, select, split, chunk, pad.
 //
-// Operands are not sharded along the dimension, since shards of a slice do not coincide with those
-// of the operand. If the result is requested to be sharded along it, every rank takes its shard.
+// The result is sharded as the operand is. Shards of a slice do not coincide with those of the
+// operand: along the dimension, ranks receive what they lack of their part of the result.
 //
-//     // y[S0,R]   = slice(x[S0,R], dim<1>{}, 2, 6)
-//     // y[S0,R]   = slice(x[S0,S1], dim<1>{}, 2, 6)    // all-gathered over the second axis first
+//     // y[S0,R]   = slice(x[S0,R], dim<1>{}, 2, 6)     // no communication
+//     // y[S0,S1]  = slice(x[S0,S1], dim<1>{}, 2, 6)    // an exchange over the second axis
 #pragma once
 
 #include <array>
@@ -19,7 +19,6 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
-#include <cleave/ops/engine/unsharded_dims.hpp>
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
@@ -37,13 +36,13 @@ struct Slice {
 
   static constexpr const char* name = "slice";
   static constexpr const char* partials = moves_elements;
-  static constexpr bool needs_box = true;
   static constexpr auto factors = detail::new_extent_factors<D>;
-  static constexpr RuleText replicated = detail::letter_of(D);
+  static constexpr auto reads = detail::new_extent_reads<D>;
   constexpr Shape extents() const { return Shape::filled(1, count); }
+  constexpr DimMap read_map(int, int, const OperandRef*) const { return {step, 1, begin, begin}; }
   void view(const Task& task) const {
     const OperandRef& x = *task.in;
-    const index_t first = begin + step * task.box->begin[D];
+    const index_t first = begin + step * task.box->begin[D] - task.in_box->begin[D];
     task.out->data = x.data;
     if (task.out->extents[D] > 0 && x.data != nullptr)
       task.out->data =
@@ -63,14 +62,14 @@ struct Embed {
 
   static constexpr const char* name = "embed";
   static constexpr const char* partials = moves_elements;
-  static constexpr bool needs_box = true;
   static constexpr auto factors = detail::new_extent_factors<D>;
-  static constexpr RuleText replicated = detail::letter_of(D);
+  static constexpr auto reads = detail::new_extent_reads<D>;
   constexpr Shape extents() const { return Shape::filled(1, extent); }
+  constexpr DimMap read_map(int, int, const OperandRef*) const { return {1, step, -begin, -begin}; }
   template <class T>
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x) const {
     fill_elements(on, y, T(0));
-    place_slices(on, x, y, D, task.box->begin[D], begin, step);
+    place_slices(on, x, y, D, task.box->begin[D], begin + step * task.in_box->begin[D], step);
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     return detail::call_as(detail::like(x), Slice<D>{begin, step, shape_of(x)[D]}, g);
@@ -92,13 +91,13 @@ struct Pad {
 
   static constexpr const char* name = "pad";
   static constexpr const char* partials = "max->max; min->min";
-  static constexpr bool needs_box = true;
   static constexpr auto factors = detail::new_extent_factors<D>;
-  static constexpr RuleText replicated = detail::letter_of(D);
+  static constexpr auto reads = detail::new_extent_reads<D>;
   constexpr Shape extents() const { return Shape::filled(1, extent); }
+  constexpr DimMap read_map(int, int, const OperandRef*) const { return {1, 1, -before, -before}; }
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x) const {
     fill_elements(on, y, value);
-    place_slices(on, x, y, D, task.box->begin[D], before);
+    place_slices(on, x, y, D, task.box->begin[D], before + task.in_box->begin[D]);
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     return detail::call_as(detail::like(x), Slice<D>{before, 1, shape_of(x)[D]}, g);
@@ -159,23 +158,14 @@ constexpr auto slice_of(const char* name, const X& x, index_t begin, index_t end
   return call_op<R...>(ops::Slice<D>{first, step, (length + step - 1) / step}, x);
 }
 
-/// x with dimension D not sharded, so that several slices redistribute it once. Programs
-/// redistribute a value once in any case.
-template <int D, class X>
-constexpr auto whole_along(const X& x) {
-  using Y = std::remove_cvref_t<decltype(innermost(x))>;
-  if constexpr (is_dtensor<Y> && may_shard<(1u << D), Y>())
-    return call_op(ops::Slice<D>{0, 1, shape_of(x)[D]}, x);
-  else return waited(x);
-}
-
 }  // namespace detail
 
 /// Selects indices begin, begin + step, .. below `end` of a dimension; negative bounds count from
 /// its end: `slice(x, dim<1>{}, 0, -1)`.
 ///
-/// @return a view of the local elements
-/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
+/// @return a view of the local elements, or, along a sharded dimension, of what the rank has read
+/// @collective every rank of the mesh, if the dimension is sharded
+/// @cost       receives the elements of the rank's part of the result that are not in its part of x
 /// @throws Error if begin or end is out of range, end is before begin, or step < 1
 template <class... R, AnyTensor X, int D>
 constexpr auto slice(const X& x, dim<D>, index_t begin, index_t end, index_t step = 1) {
@@ -206,8 +196,8 @@ CLEAVE_USAGE(select, "select(x, dim<0>{}, index)")
 
 /// Splits a dimension by a list of lengths: `auto [q, k, v] = split(x, dim<1>{}, {8, 2, 2})`.
 ///
-/// @return a std::array of views of the local elements
-/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed once
+/// @return a std::array of parts, each as of slice
+/// @collective every rank of the mesh, if the dimension is sharded
 /// @throws Error if the lengths do not add up to the extent
 template <class... R, AnyTensor X, int D, std::size_t Count>
 constexpr auto split(const X& x, dim<D>, const index_t (&lengths)[Count]) {
@@ -219,11 +209,10 @@ constexpr auto split(const X& x, dim<D>, const index_t (&lengths)[Count]) {
                 "the lengths add up to " + std::to_string(sum) + ", the extent is " +
                     std::to_string(shape_of(x)[d]),
                 detail::context_of(x));
-  const auto whole = detail::whole_along<d>(x);
   std::array<index_t, Count + 1> begin{};
   for (std::size_t i = 0; i < Count; ++i) begin[i + 1] = begin[i] + lengths[i];
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array{call_op<R...>(ops::Slice<d>{begin[I], 1, lengths[I]}, whole)...};
+    return std::array{call_op<R...>(ops::Slice<d>{begin[I], 1, lengths[I]}, x)...};
   }(std::make_index_sequence<Count>{});
 }
 
@@ -237,11 +226,10 @@ constexpr auto split(const X& x, dim<D>, index_t length) {
     throw Error("split", "the length must be at least 1, not " + std::to_string(length),
                 detail::context_of(x));
   const index_t extent = shape_of(x)[d];
-  const auto whole = detail::whole_along<d>(x);
-  std::vector<decltype(call_op<R...>(ops::Slice<d>{}, whole))> parts;
+  std::vector<decltype(call_op<R...>(ops::Slice<d>{}, x))> parts;
   for (index_t at = 0; at < extent; at += length)
     parts.push_back(
-        call_op<R...>(ops::Slice<d>{at, 1, at + length < extent ? length : extent - at}, whole));
+        call_op<R...>(ops::Slice<d>{at, 1, at + length < extent ? length : extent - at}, x));
   return parts;
 }
 CLEAVE_USAGE(split, "split(x, dim<0>{}, length), split(x, dim<0>{}, {2, 4})")
@@ -259,9 +247,8 @@ constexpr auto chunk(const X& x, dim<D>) {
         "chunk",
         "an extent of " + std::to_string(extent) + " is not divisible by " + std::to_string(Count),
         detail::context_of(x));
-  const auto whole = detail::whole_along<d>(x);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array{call_op<R...>(ops::Slice<d>{index_t(I) * length, 1, length}, whole)...};
+    return std::array{call_op<R...>(ops::Slice<d>{index_t(I) * length, 1, length}, x)...};
   }(std::make_index_sequence<std::size_t(Count)>{});
 }
 CLEAVE_USAGE(chunk, "chunk<2>(x, dim<0>{})")
@@ -278,7 +265,7 @@ constexpr index_t padded_extent(const X& x, int d, index_t before, index_t after
 
 /// Pads a dimension with `before` zeros at its front and `after` zeros at its end.
 ///
-/// @collective every rank of the mesh, if the dimension is sharded: x is redistributed
+/// @collective every rank of the mesh, if the dimension is sharded: otherwise as slice
 /// @throws Error if a length is negative
 template <class... R, AnyTensor X, int D>
 constexpr auto pad(const X& x, dim<D>, index_t before, index_t after) {
