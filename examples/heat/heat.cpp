@@ -66,7 +66,7 @@ void write_picture(const std::string& file, const Tensor<double, 2>& u) {
       const double t = std::fmin(std::fmax(u(i, j), 0.0), 1.0);
       const double colour[] = {std::fmin(2 * t, 1.0), 1 - std::fabs(2 * t - 1),
                                std::fmin(2 - 2 * t, 1.0)};
-      for (const double c : colour) out.put(char(int(255 * c + 0.5)));
+      for (const double c : colour) out.put(char(std::lround(255 * c)));
     }
   out.close();
   if (!out) throw Error("heat", "'" + file + "' cannot be written");

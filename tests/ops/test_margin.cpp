@@ -30,7 +30,7 @@ template <class Mesh, int Rank, class... P>
 auto with_margin(const Tensor<double, Rank>& whole, const Margin& width, const Mesh& mesh, P... p) {
   index_t extents[Rank];
   for (int d = 0; d < Rank; ++d) extents[d] = whole.extent(d);
-  const auto u = empty<double>(extents, mesh, p..., width);
+  auto u = empty<double>(extents, mesh, p..., width);
   if (const auto* margin = detail::margin_around(u.to_local().storage(), u.to_local().view())) {
     const auto memory = std::static_pointer_cast<double>(margin->memory);
     index_t n = 1;
@@ -120,7 +120,7 @@ TEST_CASE("other operations take tensors with margins") {
     CHECK(same(flatten(u), flatten(x)));
     CHECK(same(u.redistribute(Shard<1>{}), x));
     CHECK(same(with_margin(whole, margin(1), mesh, Shard<0>{}).redistribute(Replicate{}), x));
-    const auto local = u.to_local();
+    const auto& local = u.to_local();
     const auto copy = local.clone();
     CHECK(copy.contiguous());
     CHECK(same_bits(copy, elements_of(x.to_local())));
