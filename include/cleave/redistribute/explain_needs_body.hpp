@@ -43,7 +43,7 @@ CLEAVE_INLINE std::string linear_text(index_t factor, index_t offset) {
 
 /// "(i + 1) / 2": rounded down.
 CLEAVE_INLINE std::string end_text(const DimMap& map, index_t offset) {
-  const std::string text = linear_text(map.num, offset);
+  std::string text = linear_text(map.num, offset);
   if (map.den == 1) return text;
   return (text.find(' ') == text.npos ? text : "(" + text + ")") + " / " + std::to_string(map.den);
 }
