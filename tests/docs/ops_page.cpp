@@ -9,9 +9,10 @@
 #include <vector>
 
 #include <cleave/grad/tracked.hpp>
-#include <cleave/ops/list/operations.hpp>
 #include <cleave/rules/explain_solution.hpp>
 #include <cleave/spmd/traced.hpp>
+
+#include "../verify/list/operations.hpp"
 
 using namespace cleave;
 

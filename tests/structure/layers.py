@@ -113,7 +113,7 @@ def orphans(tree):
     """Headers of the host side that no header for users includes."""
     texts = headers(tree)
     reached, todo = set(), ["cleave.hpp", "compiled.hpp", "grad.hpp", "nn.hpp", "parallel.hpp",
-                          "spmd.hpp", "ops/list/operations.hpp", "redistribute/needs.hpp"]
+                          "spmd.hpp", "redistribute/needs.hpp"]
     while todo:
         header = todo.pop()
         if header in reached or header not in texts:

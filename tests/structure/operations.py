@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from cases import Cases
 
 OPS = "include/cleave/ops"
-LIST = OPS + "/list"
+LIST = "tests/verify/list"
 REGISTERED = re.compile(r"^CLEAVE_(?!USAGE)[A-Z_]+\(\w+,.*", re.MULTILINE)  # the topic, the names
 USAGE = re.compile(r"^CLEAVE_(?:USAGE\(|(?!HELPER)[A-Z_]+\(\w+, )(\w+),", re.MULTILINE)
 STRUCT = re.compile(r"^(?:template <[^;{]*>\s*)?struct (\w+)(?:\s*:\s*([^{;]*))?\s*\{(.*?)^\};",

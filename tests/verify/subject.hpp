@@ -12,11 +12,11 @@
 
 #include <cleave/grad/backward.hpp>
 #include <cleave/ops/engine/into.hpp>
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/rules/explain_solution.hpp>
 #include <cleave/spmd/traced.hpp>
 
 #include "graph_run.hpp"
+#include "list/listed.hpp"
 #include "naive/operation.hpp"
 
 namespace cleave::testing {

@@ -5,8 +5,7 @@
 #include <complex>
 #include <vector>
 
-#include <cleave/ops/list/list_attention.hpp>
-
+#include "../list/attention.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

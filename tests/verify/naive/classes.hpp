@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/list_classes.hpp>
-
+#include "../list/classes.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <limits>
 
-#include <cleave/ops/list/list_convolutions.hpp>
-
+#include "../list/convolutions.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/list_elementwise.hpp>
-
+#include "../list/elementwise.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

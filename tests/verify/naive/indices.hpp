@@ -5,8 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include <cleave/ops/list/list_indices.hpp>
-
+#include "../list/indices.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

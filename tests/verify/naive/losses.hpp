@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/list_losses.hpp>
-
+#include "../list/losses.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

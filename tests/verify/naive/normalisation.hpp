@@ -2,8 +2,7 @@
 
 #include <cmath>
 
-#include <cleave/ops/list/list_normalisation.hpp>
-
+#include "../list/normalisation.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

@@ -1,5 +1,5 @@
 // A second definition of every operation: loops over global arrays, without the library's kernels.
-// There is one header per header of ops/list; an operation in the list that is missing here does
+// There is one header per topic; an operation in the list that is missing here does
 // not compile.
 #pragma once
 

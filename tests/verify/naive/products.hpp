@@ -5,8 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <cleave/ops/list/list_products.hpp>
-
+#include "../list/products.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

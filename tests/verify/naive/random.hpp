@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include <cleave/core/philox.hpp>
-#include <cleave/ops/list/list_random.hpp>
 
+#include "../list/random.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

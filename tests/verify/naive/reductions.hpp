@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/list_reductions.hpp>
-
+#include "../list/reductions.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

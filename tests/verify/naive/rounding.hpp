@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cleave/ops/elementwise/rounding.hpp>
-#include <cleave/ops/list/listed.hpp>
 
+#include "../list/listed.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

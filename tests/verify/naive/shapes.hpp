@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cleave/ops/list/list_shapes.hpp>
-
+#include "../list/shapes.hpp"
 #include "operation.hpp"
 
 namespace cleave::testing {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include <cleave/grad/backward.hpp>
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/rules/explain_solution.hpp>
 #include <cleave/spmd/traced.hpp>
 
+#include "../list/listed.hpp"
 #include "../naive/operation.hpp"
 
 #endif

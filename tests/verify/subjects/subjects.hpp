@@ -1,4 +1,4 @@
-// One function per header of ops/list, each in its own source file.
+// One function per topic of operations, each in its own source file.
 #pragma once
 
 #include <vector>

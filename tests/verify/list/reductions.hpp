@@ -1,7 +1,6 @@
 // Reductions over dimensions.
 #pragma once
 
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/ops/reductions/any_all.hpp>
 #include <cleave/ops/reductions/arg_reduce.hpp>
 #include <cleave/ops/reductions/cumsum.hpp>
@@ -11,6 +10,8 @@
 #include <cleave/ops/reductions/norm.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/reductions/variance.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops {
 

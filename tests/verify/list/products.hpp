@@ -1,12 +1,13 @@
 // Products of matrices, and their diagonals.
 #pragma once
 
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/products/exact_products.hpp>
 #include <cleave/ops/products/linear.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/shapes/diagonal.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops {
 

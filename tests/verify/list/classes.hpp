@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cleave/ops/indices/one_hot.hpp>
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/ops/losses/cross_entropy.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/products/exact_products.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops {
 

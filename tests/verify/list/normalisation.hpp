@@ -1,9 +1,10 @@
 // Normalisation of rows.
 #pragma once
 
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/ops/normalisation/group_norm.hpp>
 #include <cleave/ops/normalisation/layer_norm.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops {
 

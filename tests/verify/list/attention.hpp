@@ -3,7 +3,8 @@
 
 #include <cleave/ops/attention/attention.hpp>
 #include <cleave/ops/attention/rotary_embedding.hpp>
-#include <cleave/ops/list/listed.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops {
 

@@ -3,7 +3,8 @@
 
 #include <cleave/ops/convolutions/conv.hpp>
 #include <cleave/ops/convolutions/pool.hpp>
-#include <cleave/ops/list/listed.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops {
 

@@ -1,9 +1,10 @@
 // Losses.
 #pragma once
 
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/ops/losses/class_losses.hpp>
 #include <cleave/ops/losses/losses.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cleave/ops/engine/redistribute_op.hpp>
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/shapes/cat.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
@@ -10,6 +9,8 @@
 #include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 #include <cleave/ops/shapes/triangle.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops::listing {
 

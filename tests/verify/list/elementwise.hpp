@@ -4,8 +4,9 @@
 
 #include <cleave/ops/elementwise/map.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops::listing {
 

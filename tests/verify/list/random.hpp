@@ -1,9 +1,10 @@
 // Operations that draw random numbers.
 #pragma once
 
-#include <cleave/ops/list/listed.hpp>
 #include <cleave/ops/random/dropout.hpp>
 #include <cleave/ops/random/multinomial.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops::listing {
 

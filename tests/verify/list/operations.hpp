@@ -1,20 +1,20 @@
 // The list of all operations of the library, for documentation and verification. An operation that
 // is missing here fails a test.
 //
-// Only tools include this header; the umbrella header does not.
+// Each topic has its element types, dimensions and attributes in a header of this folder.
 #pragma once
 
-#include <cleave/ops/list/list_attention.hpp>
-#include <cleave/ops/list/list_classes.hpp>
-#include <cleave/ops/list/list_convolutions.hpp>
-#include <cleave/ops/list/list_elementwise.hpp>
-#include <cleave/ops/list/list_indices.hpp>
-#include <cleave/ops/list/list_losses.hpp>
-#include <cleave/ops/list/list_normalisation.hpp>
-#include <cleave/ops/list/list_products.hpp>
-#include <cleave/ops/list/list_random.hpp>
-#include <cleave/ops/list/list_reductions.hpp>
-#include <cleave/ops/list/list_shapes.hpp>
+#include "attention.hpp"
+#include "classes.hpp"
+#include "convolutions.hpp"
+#include "elementwise.hpp"
+#include "indices.hpp"
+#include "losses.hpp"
+#include "normalisation.hpp"
+#include "products.hpp"
+#include "random.hpp"
+#include "reductions.hpp"
+#include "shapes.hpp"
 
 namespace cleave::ops {
 

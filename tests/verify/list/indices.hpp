@@ -5,7 +5,8 @@
 #include <cleave/ops/indices/index_put.hpp>
 #include <cleave/ops/indices/index_select.hpp>
 #include <cleave/ops/indices/topk.hpp>
-#include <cleave/ops/list/listed.hpp>
+
+#include "listed.hpp"
 
 namespace cleave::ops::listing {
 
