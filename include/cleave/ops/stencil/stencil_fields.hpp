@@ -1,0 +1,303 @@
+// The fields of a stencil on one rank: what it reads of other ranks, and the elements it computes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cleave/dtensor/dtensor.hpp>
+#include <cleave/ops/engine/into.hpp>
+#include <cleave/ops/engine/operand.hpp>
+#include <cleave/ops/stencil/edges.hpp>
+#include <cleave/ops/stencil/reach.hpp>
+#include <cleave/ops/stencil/stencil_plan.hpp>
+#include <cleave/ops/stencil/stencil_rows.hpp>
+#include <cleave/redistribute/read_boxes.hpp>
+#include <cleave/tensor/margin.hpp>
+#include <cleave/tensor/overlap.hpp>
+
+namespace cleave::detail {
+
+/// The argument that a stencil takes for an operand.
+template <class X>
+struct StencilArgument {
+  using type = FieldAt<typename X::value_type, X::dims>;
+};
+template <class T>
+struct StencilArgument<Number<T>> {
+  using type = T;
+};
+
+/// The number of results of a stencil.
+template <class S, class... X>
+constexpr std::size_t count_stencil_results() {
+  using Value = decltype(std::declval<const S&>()(
+      std::declval<const typename StencilArgument<X>::type&>()...));
+  if constexpr (is_tuple_of_results<Value>) return std::tuple_size_v<Value>;
+  else return 1;
+}
+
+/// The compile-time constants of a stencil on operands X, tensors and Numbers.
+template <class S, class... X>
+struct StencilCall {
+  using First = first_tensor_t<X...>;
+  using T = typename First::value_type;
+  static constexpr int dims = First::dims;
+  static constexpr std::size_t fields = (0 + ... + std::size_t(!is_number<X>));
+
+  static constexpr bool check_operands() {
+    constexpr bool has_dims = dims > 0;
+    constexpr bool same_dims = ((is_number<X> || X::dims == dims) && ...);
+    constexpr bool alike = ((is_number<X> || is_dtensor<X> == is_dtensor<First>) && ...);
+    constexpr bool on_one_mesh = (on_mesh<typename MeshOf<X...>::type, X>() && ...);
+    constexpr bool on_host = std::is_same_v<typename First::device_type, Host>;
+    static_assert(has_dims, "cleave: a stencil requires fields with at least one dimension");
+    static_assert(same_dims,
+                  "cleave: the fields of a stencil must have the same number of dimensions");
+    static_assert(alike,
+                  "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
+                  "(distribute_tensor, from_local)");
+    static_assert(on_one_mesh,
+                  "cleave: the operands of an operation are on meshes of different types");
+    static_assert(on_host,
+                  "cleave: stencils are computed on the host; copy the fields: .to(Host{})");
+    return has_dims && same_dims && alike && on_one_mesh && on_host;
+  }
+
+  /// The reach in each field.
+  static constexpr std::array<Reach, fields> reaches = [] {
+    constexpr auto found = reaches_of<S, typename TypeEntry<X>::type...>;
+    constexpr bool is_field[] = {!is_number<X>...};
+    std::array<Reach, fields> result{};
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < sizeof...(X); ++i)
+      if (is_field[i]) result[next++] = found.of[i];
+    return result;
+  }();
+  static constexpr bool check_reach() {
+    constexpr bool has_dims = [] {
+      for (const Reach& reach : reaches)
+        if (reach.dims != 0 && reach.dims != dims) return false;
+      return true;
+    }();
+    static_assert(has_dims,
+                  "cleave: the reach of a stencil has another number of dimensions than its "
+                  "fields; it reads u(-1, 0) in two dimensions, u(0, 0, 1) in three");
+    return has_dims;
+  }
+
+  static constexpr std::size_t results() { return count_stencil_results<S, X...>(); }
+};
+
+/// The fields of a call on this rank, and the indices for which it computes the stencil.
+template <class Call>
+struct StencilFields {
+  std::array<FieldWindow, Call::fields> window{};
+  Box domain{};  ///< of all ranks, indices of the first field
+  Box part{};    ///< of this rank
+  std::vector<std::shared_ptr<void>> ghosts{};
+  std::array<const ReturnMargin*, Call::fields> margin{};  ///< null: none
+};
+
+/// A local field whose innermost dimension has stride 1: a copy if need be.
+template <class T, int Rank>
+Tensor<T, Rank> with_rows(const Tensor<T, Rank>& x) {
+  constexpr auto last = std::size_t(Rank - 1);
+  return x.shape()[last] > 1 && x.strides()[last] != 1 ? x.clone() : x;
+}
+template <class T>
+Number<T> with_rows(const Number<T>& x) {
+  return x;
+}
+/// The local part of an operand.
+template <class X>
+const auto& local_part(const X& x) {
+  if constexpr (is_dtensor<X>) return x.to_local();
+  else return x;
+}
+/// The global indices of the local part.
+template <class X>
+Box own_box_of(const X& x) {
+  if constexpr (is_dtensor<X>) return x.local_box();
+  else return Box::of(Shape(x.shape()));
+}
+
+/// @param x      the operands
+/// @param local  their local parts, see with_rows
+template <class Call, class E, class... X, class... Local>
+StencilFields<Call> stencil_fields(const E& of_domain, const std::tuple<const X&...>& x,
+                                   const std::tuple<Local...>& local) {
+  StencilFields<Call> fields;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    std::size_t next = 0;
+    const auto add = [&](const auto& operand, const auto& part) {
+      using X0 = std::remove_cvref_t<decltype(operand)>;
+      if constexpr (!is_number<X0>) {
+        fields.window[next] = {part.view(),
+                               own_box_of(operand),
+                               {},
+                               {},
+                               Shape(operand.shape()),
+                               ~0u,
+                               Call::reaches[next],
+                               edges_of_domain<typename X0::value_type, Call::dims>(of_domain)};
+        fields.margin[next] = margin_around(part.storage(), part.view());
+        ++next;
+      }
+    };
+    (add(std::get<I>(x), std::get<I>(local)), ...);
+  }(std::index_sequence_for<X...>{});
+  return fields;
+}
+
+/// Checks a target of a stencil.
+///
+/// @param result  the extents of this rank's part of the result
+template <class Y>
+void check_stencil_target(const char* name, const Y& y, const Shape& result,
+                          std::span<const FieldWindow> fields) {
+  if (!(Shape(y.shape()) == result))
+    throw Error(name, "extents differ: the result has " + to_string(result),
+                {.shapes = to_string(Shape(y.shape()))});
+  require_distinct_elements(name, y.view());
+  for (const FieldWindow& field : fields) {
+    bool reads_neighbours = false;
+    for (int d = 0; d < result.dims; ++d)
+      reads_neighbours = reads_neighbours || field.reach.lo[d] < 0 || field.reach.hi[d] > 0;
+    if (!reads_neighbours && same_elements(y.view(), field.elements)) continue;
+    if (overlap(y.view(), field.elements))
+      throw Error(name, "the target shares elements with a field whose neighbours are read",
+                  {.shapes = to_string(result)});
+  }
+}
+
+/// Computes this rank's part.
+///
+/// @param operands  local parts of fields, and Numbers
+/// @param y         the local parts of the results
+template <class Call, class S, class... X, class... Y>
+void compute_stencil(const S& stencil, const StencilFields<Call>& fields,
+                     const std::tuple<X...>& operands, const Y&... y) {
+  const auto number = [](const auto& operand) -> const void* {
+    if constexpr (is_number<std::remove_cvref_t<decltype(operand)>>) return &operand;
+    else return nullptr;
+  };
+  const auto numbers = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<const void*, sizeof...(X)>{number(std::get<I>(operands))...};
+  }(std::index_sequence_for<X...>{});
+  const auto rows = [](const auto& target) {  // computed elsewhere and copied if it has gaps
+    using Target = std::remove_cvref_t<decltype(target)>;
+    constexpr auto last = std::size_t(Target::dims - 1);
+    return target.shape()[last] > 1 && target.strides()[last] != 1 ? Target(target.shape())
+                                                                   : target;
+  };
+  const auto run = [&](const auto&... to) {
+    using Loops = StencilLoops<S, Call::dims, Types<typename Y::value_type...>,
+                               typename TypeEntry<X>::type...>;
+    const Loops loops{stencil,
+                      numbers,
+                      {ResultRow<typename Y::value_type>{to.data(), Shape(to.strides())}...},
+                      fields.part.begin};
+    const StencilKernel kernel = loops.kernel();
+    StencilSweep(fields.window, kernel).compute(fields.part);
+    const auto finish = [](const auto& target, const auto& computed) {
+      if (computed.data() != target.data()) target.copy_(computed);
+      else note_change(Host{}, target.storage());
+    };
+    (finish(y, to), ...);
+  };
+  run(rows(y)...);
+}
+
+/// Makes results of an element type, or takes the targets' local parts, and computes them.
+///
+/// @return the local parts as a tuple
+template <class Call, class S, class... X, class... Y>
+auto stencil_results(const S& stencil, const StencilFields<Call>& fields,
+                     const std::tuple<X...>& operands, const std::tuple<const Y&...>& targets) {
+  const Shape extents = fields.part.extents();
+  const auto compute = [&](const auto&... y) {
+    compute_stencil<Call>(stencil, fields, operands, y...);
+    return std::tuple{y...};
+  };
+  if constexpr (sizeof...(Y) > 0) {
+    static_assert(sizeof...(Y) == Call::results(),
+                  "cleave: apply takes one target per result of the stencil");
+    return std::apply(
+        [&](const Y&... y) {
+          (check_stencil_target(S::name, local_part(y), extents, fields.window), ...);
+          return compute(local_part(y)...);
+        },
+        targets);
+  } else {
+    const auto make = [&](std::size_t) {
+      return Tensor<typename Call::T, Call::dims>(to_array<Call::dims>(extents));
+    };
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return compute(make(K)...);
+    }(std::make_index_sequence<Call::results()>{});
+  }
+}
+
+/// Fills margins beyond the edges of the domain. @param filled  the indices that are filled
+template <class Call>
+void fill_margins(StencilFields<Call>& fields, const std::array<Box, Call::fields>& filled) {
+  for (std::size_t k = 0; k < Call::fields; ++k) {
+    FieldWindow& field = fields.window[k];
+    const ReturnMargin* const margin = fields.margin[k];
+    if (field.has.contains(field.window(fields.part))) continue;
+    if (fits_margin(field, margin, fields.part, filled[k]))
+      fill_edges(field, memory_of(field, *margin), room_of(field, *margin), filled[k], fields.part);
+  }
+}
+
+/// Reads what this rank's part of the result needs of distributed fields.
+/// @collective every rank of the mesh, if elements of other ranks are read
+template <class Call>
+void exchange_ghosts(const char* name, StencilFields<Call>& fields, const Layout& layout,
+                     const MeshState& mesh) {
+  const Shape& at = mesh.coordinate();
+  std::array<FieldNeeds, Call::fields> needs;
+  std::array<redistribution::BoxRead, Call::fields> reads;
+  std::size_t count = 0;
+  fields.part = redistribution::shifted(
+      owned_box(layout, fields.domain.extents(), mesh.extents(), at), fields.domain.begin);
+  std::array<Box, Call::fields> filled;
+  for (std::size_t k = 0; k < Call::fields; ++k) {
+    FieldWindow& field = fields.window[k];
+    needs[k] = field_needs(field, layout, fields.domain);
+    field.wraps = wrapped_dims(needs[k], Call::dims);
+    filled[k] = field.has;
+    if (!needs[k].exchanges) continue;
+    const Box box = needs[k].needs.box(mesh.extents(), at);
+    const DType dtype = field.elements.dtype;
+    const bool in_place = needs[k].needs.own_in_place;
+    filled[k] = filled_part(field, needs[k], box);
+    View received;
+    if (!in_place || !fits_margin(field, fields.margin[k], fields.part, box)) {
+      fields.margin[k] = nullptr;
+      fields.ghosts.push_back(
+          allocate_bytes(Host{}, checked_bytes(box.extents().begin(), Call::dims, size_of(dtype))));
+      received = View::dense(fields.ghosts.back().get(), dtype, box.extents());
+    } else {
+      received = memory_of(
+          field, *fields.margin[k])[box.relative_to(room_of(field, *fields.margin[k]).begin)];
+    }
+    reads[count++] = {&needs[k].needs,
+                      {const_cast<void*>(field.elements.data), dtype, field.elements.extents,
+                       field.elements.strides},
+                      received};
+    if (fields.margin[k] != nullptr) continue;
+    if (in_place) field.ghosts = received, field.ghost_box = box;
+    else field.elements = received[filled[k].relative_to(box.begin)], field.has = filled[k];
+  }
+  if (count > 0) redistribution::read_boxes<Host>(name, std::span(reads).first(count), mesh);
+  fill_margins(fields, filled);
+}
+
+}  // namespace cleave::detail
