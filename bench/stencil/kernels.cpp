@@ -6,7 +6,7 @@
 
 #include <cleave/ops/stencil/apply.hpp>
 
-#include "timing.hpp"
+#include "../timing.hpp"
 
 using namespace cleave;
 
