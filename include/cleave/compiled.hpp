@@ -34,6 +34,8 @@
 #include <cleave/nn/checkpoint_body.hpp>
 #include <cleave/nn/safetensors_body.hpp>
 #include <cleave/ops/engine/call_context_body.hpp>
+#include <cleave/ops/stencil/field_window_body.hpp>
+#include <cleave/ops/stencil/stencil_plan_body.hpp>
 #include <cleave/placement/placement_body.hpp>
 #include <cleave/redistribute/explain_body.hpp>
 #include <cleave/redistribute/explain_needs_body.hpp>

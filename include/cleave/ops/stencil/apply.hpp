@@ -38,12 +38,10 @@ auto apply_local(const S& stencil, const E& of_domain, const std::tuple<const Y&
                  const X&... x) {
   using Call = StencilCall<S, X...>;
   const std::tuple<X...> operands{with_rows(x)...};
-  StencilFields<Call> fields = stencil_fields<Call>(of_domain, std::tie(x...), operands);
+  StencilFields fields = stencil_fields<Call>(of_domain, std::tie(x...), operands);
   fields.part = fields.domain =
       stencil_domain(S::name, fields.window, context_of(first_tensor(x...)));
-  std::array<Box, Call::fields> filled;
-  for (std::size_t k = 0; k < Call::fields; ++k) filled[k] = fields.window[k].has;
-  fill_margins(fields, filled);
+  fill_margins(fields);
   return stencil_results<Call>(stencil, fields, operands, targets);
 }
 
@@ -72,7 +70,7 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
   };
   (on_mesh_of_first(x), ...);
   const std::tuple operands{with_rows(local_part(x))...};
-  StencilFields<Call> fields = stencil_fields<Call>(of_domain, std::tie(x...), operands);
+  StencilFields fields = stencil_fields<Call>(of_domain, std::tie(x...), operands);
   const MeshState& mesh = first.mesh().state();
   if (mesh.is_member()) {
     fields.domain = stencil_domain(S::name, fields.window, first.context());

@@ -3,20 +3,16 @@
 // of that memory it reads a copy in which every neighbour is in its place.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <span>
-#include <vector>
 
+#include <cleave/core/config.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/ops/stencil/edges.hpp>
 #include <cleave/ops/stencil/reach.hpp>
-#include <cleave/tensor/storage.hpp>
-#include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
@@ -73,71 +69,7 @@ struct FieldWindow {
   }
 
   /// Writes everything that is read at the indices of a box. @param to  of the extents of the box
-  void copy(const Box& box, const View& to) const {
-    std::array<std::vector<Run>, std::size_t(max_dims)> runs;
-    Shape counts = box.begin, number = Shape::filled(box.dims(), 0);
-    for (int d = 0; d < box.dims(); ++d) {
-      runs[std::size_t(d)] = runs_of(box, d);
-      counts[d] = index_t(runs[std::size_t(d)].size());
-    }
-    if (counts.product() == 0) return;
-    do {  // a piece of the box, which one run per dimension makes
-      Box piece = box, read = box;
-      const EdgeOfSide* edge = nullptr;
-      bool is_own = true;
-      for (int d = 0; d < box.dims(); ++d) {
-        const Run& run = runs[std::size_t(d)][std::size_t(number[d])];
-        piece.begin[d] = run.begin, piece.end[d] = run.begin + run.count;
-        read.begin[d] = run.index, read.end[d] = run.index + run.count;
-        is_own = is_own && run.from == From::elements;
-        if (edge == nullptr && (run.from == From::low_edge || run.from == From::high_edge))
-          edge = &edges.side[std::size_t(d)][run.from == From::low_edge ? 0 : 1];
-      }
-      const View target = to[piece.relative_to(box.begin)];
-      if (edge != nullptr) write_values(*edge, piece, target);
-      else if (is_own) strided_copy(Host{}, elements[read.relative_to(has.begin)], target);
-      else strided_copy(Host{}, ghosts[read.relative_to(ghost_box.begin)], target);
-    } while (next_index(counts, number));
-  }
-
- private:
-  enum class From : std::uint8_t { elements, ghosts, low_edge, high_edge };
-
-  /// Consecutive indices of a dimension.
-  struct Run {
-    index_t begin;
-    index_t count;
-    index_t index;  ///< that is read first
-    From from;
-  };
-
-  std::vector<Run> runs_of(const Box& box, int d) const {
-    std::vector<Run> runs;
-    for (index_t i = box.begin[d]; i < box.end[d]; ++i) {
-      const index_t index = resolved(d, i);
-      const From from = index == before_first                         ? From::low_edge
-                        : index == behind_last                        ? From::high_edge
-                        : index >= has.begin[d] && index < has.end[d] ? From::elements
-                                                                      : From::ghosts;
-      const bool is_value = from == From::low_edge || from == From::high_edge;
-      Run* const last = runs.empty() ? nullptr : &runs.back();
-      if (last != nullptr && last->from == from && (is_value || index == last->index + last->count))
-        ++last->count;
-      else runs.push_back({i, 1, index, from});
-    }
-    return runs;
-  }
-
-  static void write_values(const EdgeOfSide& edge, const Box& box, const View& to) {
-    Shape at = Shape::filled(box.dims(), 0);
-    do {
-      Shape position = box.begin;
-      for (int d = 0; d < box.dims(); ++d) position[d] += at[d];
-      edge.write(edge.of, position,
-                 static_cast<std::byte*>(to.data) +
-                     offset_of(at, to.strides) * index_t(size_of(to.dtype)));
-    } while (next_index(box.extents(), at));
-  }
+  CLEAVE_INLINE void copy(const Box& box, const View& to) const;
 };
 
 /// The first element of a field in a block of results, and the field's strides.
@@ -152,106 +84,13 @@ struct StencilKernel {
   void (*call)(const void* object, const Box& block, const FieldBlock* fields);
 };
 
-/// Computes a stencil for blocks of indices, from the fields as they lie in memory or from copies.
-class StencilSweep {
- public:
-  StencilSweep(std::span<const FieldWindow> fields, const StencilKernel& kernel)
-      : fields_(fields), kernel_(kernel), blocks_(fields.size()), copies_(fields.size()) {}
-
-  /// Computes all indices of a box: the inner ones from the fields, those around from copies.
-  void compute(const Box& results) {
-    if (results.empty()) return;
-    const int last = results.dims() - 1;
-    Box inner = results;
-    for (const FieldWindow& field : fields_)
-      for (int d = 0; d <= last; ++d) {
-        inner.begin[d] = std::max(inner.begin[d], field.has.begin[d] - field.reach.lo[d]);
-        inner.end[d] = std::min(inner.end[d], field.has.end[d] - field.reach.hi[d]);
-      }
-    // the ends of rows are computed while the rows are in the cache
-    const bool has_ends = inner.extent(last) < results.extent(last);
-    if (inner.empty() || (has_ends && bytes_for(results) > most_bytes)) {
-      int outer = 0;
-      while (outer < last && results.extent(outer) < 2) ++outer;
-      if (outer < last && bytes_for(results) > most_bytes)
-        return halve(results, outer, [&](const Box& half) { compute(half); });
-      if (inner.empty()) return compute_block(results);
-    }
-    compute_block(inner);
-    Box rest = results;
-    for (int d = 0; d <= last; ++d) {
-      Box side = rest;
-      side.end[d] = inner.begin[d];
-      compute_side(side);
-      side.begin[d] = inner.end[d], side.end[d] = rest.end[d];
-      compute_side(side);
-      rest.begin[d] = inner.begin[d], rest.end[d] = inner.end[d];
-    }
-  }
-
- private:
-  /// Of the windows of the fields computed together: stay in the second-level cache. 256 KiB are
-  /// 5 % faster than 1 MiB, for 7 points of 256^3 float64, on a core with 2 MiB.
-  static constexpr index_t most_bytes = 256 << 10;
-
-  index_t bytes_for(const Box& results) const {
-    index_t bytes = 0;
-    for (const FieldWindow& field : fields_)
-      bytes += field.window(results).volume() * index_t(size_of(field.elements.dtype));
-    return bytes;
-  }
-
-  template <class F>
-  static void halve(const Box& box, int d, const F& f) {
-    Box half = box;
-    half.end[d] = box.begin[d] + box.extent(d) / 2;
-    f(half);
-    half.begin[d] = half.end[d], half.end[d] = box.end[d];
-    f(half);
-  }
-
-  void compute_side(const Box& block) {
-    if (block.empty()) return;
-    int longest = 0;  // of the dimensions around rows
-    for (int d = 1; d < block.dims() - 1; ++d)
-      if (block.extent(d) > block.extent(longest)) longest = d;
-    if (block.extent(longest) < 2 || bytes_for(block) <= most_bytes) return compute_block(block);
-    halve(block, longest, [&](const Box& half) { compute_side(half); });
-  }
-
-  void compute_block(const Box& block) {
-    for (std::size_t k = 0; k < fields_.size(); ++k) {
-      const FieldWindow& field = fields_[k];
-      const Box window = field.window(block);
-      const bool is_there = field.has.contains(window);
-      const ConstView from = is_there ? field.elements : copied(k, window);
-      const Shape first = block.relative_to(is_there ? field.has.begin : window.begin).begin;
-      blocks_[k] = {static_cast<const std::byte*>(from.data) +
-                        offset_of(first, from.strides) * index_t(size_of(from.dtype)),
-                    from.strides};
-    }
-    kernel_.call(kernel_.object, block, blocks_.data());
-  }
-
-  View copied(std::size_t k, const Box& window) {
-    const FieldWindow& field = fields_[k];
-    Copy& copy = copies_[k];
-    const std::size_t bytes = std::size_t(window.volume()) * size_of(field.elements.dtype);
-    if (copy.bytes < bytes) copy = {bytes, allocate_bytes(Host{}, bytes)};
-    const View view = View::dense(copy.storage.get(), field.elements.dtype, window.extents());
-    field.copy(window, view);
-    return view;
-  }
-
-  struct Copy {
-    std::size_t bytes = 0;
-    std::shared_ptr<void> storage{};
-  };
-
-  std::span<const FieldWindow> fields_;
-  const StencilKernel& kernel_;
-  std::vector<FieldBlock> blocks_;
-  std::vector<Copy> copies_;
-};
+/// Computes a stencil for the indices of a box: the inner ones from the fields as they lie in
+/// memory, those around from copies.
+CLEAVE_INLINE void sweep_stencil(std::span<const FieldWindow> fields, const StencilKernel& kernel,
+                                 const Box& results);
 
 }  // namespace cleave::detail
+
+#if !CLEAVE_COMPILED
+#include <cleave/ops/stencil/field_window_body.hpp>
+#endif

@@ -94,16 +94,6 @@ struct StencilCall {
   static constexpr std::size_t results() { return count_stencil_results<S, X...>(); }
 };
 
-/// The fields of a call on this rank, and the indices for which it computes the stencil.
-template <class Call>
-struct StencilFields {
-  std::array<FieldWindow, Call::fields> window{};
-  Box domain{};  ///< of all ranks, indices of the first field
-  Box part{};    ///< of this rank
-  std::vector<std::shared_ptr<void>> ghosts{};
-  std::array<const ReturnMargin*, Call::fields> margin{};  ///< null: none
-};
-
 /// A local field whose innermost dimension has stride 1: a copy if need be.
 template <class T, int Rank>
 Tensor<T, Rank> with_rows(const Tensor<T, Rank>& x) {
@@ -130,24 +120,22 @@ Box own_box_of(const X& x) {
 /// @param x      the operands
 /// @param local  their local parts, see with_rows
 template <class Call, class E, class... X, class... Local>
-StencilFields<Call> stencil_fields(const E& of_domain, const std::tuple<const X&...>& x,
-                                   const std::tuple<Local...>& local) {
-  StencilFields<Call> fields;
+StencilFields stencil_fields(const E& of_domain, const std::tuple<const X&...>& x,
+                             const std::tuple<Local...>& local) {
+  StencilFields fields;
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    std::size_t next = 0;
     const auto add = [&](const auto& operand, const auto& part) {
       using X0 = std::remove_cvref_t<decltype(operand)>;
       if constexpr (!is_number<X0>) {
-        fields.window[next] = {part.view(),
-                               own_box_of(operand),
-                               {},
-                               {},
-                               Shape(operand.shape()),
-                               ~0u,
-                               Call::reaches[next],
-                               edges_of_domain<typename X0::value_type, Call::dims>(of_domain)};
-        fields.margin[next] = margin_around(part.storage(), part.view());
-        ++next;
+        fields.window.push_back({part.view(),
+                                 own_box_of(operand),
+                                 {},
+                                 {},
+                                 Shape(operand.shape()),
+                                 ~0u,
+                                 Call::reaches[fields.window.size()],
+                                 edges_of_domain<typename X0::value_type, Call::dims>(of_domain)});
+        fields.margin.push_back(margin_around(part.storage(), part.view()));
       }
     };
     (add(std::get<I>(x), std::get<I>(local)), ...);
@@ -155,33 +143,12 @@ StencilFields<Call> stencil_fields(const E& of_domain, const std::tuple<const X&
   return fields;
 }
 
-/// Checks a target of a stencil.
-///
-/// @param result  the extents of this rank's part of the result
-template <class Y>
-void check_stencil_target(const char* name, const Y& y, const Shape& result,
-                          std::span<const FieldWindow> fields) {
-  if (!(Shape(y.shape()) == result))
-    throw Error(name, "extents differ: the result has " + to_string(result),
-                {.shapes = to_string(Shape(y.shape()))});
-  require_distinct_elements(name, y.view());
-  for (const FieldWindow& field : fields) {
-    bool reads_neighbours = false;
-    for (int d = 0; d < result.dims; ++d)
-      reads_neighbours = reads_neighbours || field.reach.lo[d] < 0 || field.reach.hi[d] > 0;
-    if (!reads_neighbours && same_elements(y.view(), field.elements)) continue;
-    if (overlap(y.view(), field.elements))
-      throw Error(name, "the target shares elements with a field whose neighbours are read",
-                  {.shapes = to_string(result)});
-  }
-}
-
 /// Computes this rank's part.
 ///
 /// @param operands  local parts of fields, and Numbers
 /// @param y         the local parts of the results
 template <class Call, class S, class... X, class... Y>
-void compute_stencil(const S& stencil, const StencilFields<Call>& fields,
+void compute_stencil(const S& stencil, const StencilFields& fields,
                      const std::tuple<X...>& operands, const Y&... y) {
   const auto number = [](const auto& operand) -> const void* {
     if constexpr (is_number<std::remove_cvref_t<decltype(operand)>>) return &operand;
@@ -204,7 +171,7 @@ void compute_stencil(const S& stencil, const StencilFields<Call>& fields,
                       {ResultRow<typename Y::value_type>{to.data(), Shape(to.strides())}...},
                       fields.part.begin};
     const StencilKernel kernel = loops.kernel();
-    StencilSweep(fields.window, kernel).compute(fields.part);
+    sweep_stencil(fields.window, kernel, fields.part);
     const auto finish = [](const auto& target, const auto& computed) {
       if (computed.data() != target.data()) target.copy_(computed);
       else note_change(Host{}, target.storage());
@@ -218,7 +185,7 @@ void compute_stencil(const S& stencil, const StencilFields<Call>& fields,
 ///
 /// @return the local parts as a tuple
 template <class Call, class S, class... X, class... Y>
-auto stencil_results(const S& stencil, const StencilFields<Call>& fields,
+auto stencil_results(const S& stencil, const StencilFields& fields,
                      const std::tuple<X...>& operands, const std::tuple<const Y&...>& targets) {
   const Shape extents = fields.part.extents();
   const auto compute = [&](const auto&... y) {
@@ -230,7 +197,7 @@ auto stencil_results(const S& stencil, const StencilFields<Call>& fields,
                   "cleave: apply takes one target per result of the stencil");
     return std::apply(
         [&](const Y&... y) {
-          (check_stencil_target(S::name, local_part(y), extents, fields.window), ...);
+          (check_stencil_target(S::name, local_part(y).view(), extents, fields.window), ...);
           return compute(local_part(y)...);
         },
         targets);
@@ -242,62 +209,6 @@ auto stencil_results(const S& stencil, const StencilFields<Call>& fields,
       return compute(make(K)...);
     }(std::make_index_sequence<Call::results()>{});
   }
-}
-
-/// Fills margins beyond the edges of the domain. @param filled  the indices that are filled
-template <class Call>
-void fill_margins(StencilFields<Call>& fields, const std::array<Box, Call::fields>& filled) {
-  for (std::size_t k = 0; k < Call::fields; ++k) {
-    FieldWindow& field = fields.window[k];
-    const ReturnMargin* const margin = fields.margin[k];
-    if (field.has.contains(field.window(fields.part))) continue;
-    if (fits_margin(field, margin, fields.part, filled[k]))
-      fill_edges(field, memory_of(field, *margin), room_of(field, *margin), filled[k], fields.part);
-  }
-}
-
-/// Reads what this rank's part of the result needs of distributed fields.
-/// @collective every rank of the mesh, if elements of other ranks are read
-template <class Call>
-void exchange_ghosts(const char* name, StencilFields<Call>& fields, const Layout& layout,
-                     const MeshState& mesh) {
-  const Shape& at = mesh.coordinate();
-  std::array<FieldNeeds, Call::fields> needs;
-  std::array<redistribution::BoxRead, Call::fields> reads;
-  std::size_t count = 0;
-  fields.part = redistribution::shifted(
-      owned_box(layout, fields.domain.extents(), mesh.extents(), at), fields.domain.begin);
-  std::array<Box, Call::fields> filled;
-  for (std::size_t k = 0; k < Call::fields; ++k) {
-    FieldWindow& field = fields.window[k];
-    needs[k] = field_needs(field, layout, fields.domain);
-    field.wraps = wrapped_dims(needs[k], Call::dims);
-    filled[k] = field.has;
-    if (!needs[k].exchanges) continue;
-    const Box box = needs[k].needs.box(mesh.extents(), at);
-    const DType dtype = field.elements.dtype;
-    const bool in_place = needs[k].needs.own_in_place;
-    filled[k] = filled_part(field, needs[k], box);
-    View received;
-    if (!in_place || !fits_margin(field, fields.margin[k], fields.part, box)) {
-      fields.margin[k] = nullptr;
-      fields.ghosts.push_back(
-          allocate_bytes(Host{}, checked_bytes(box.extents().begin(), Call::dims, size_of(dtype))));
-      received = View::dense(fields.ghosts.back().get(), dtype, box.extents());
-    } else {
-      received = memory_of(
-          field, *fields.margin[k])[box.relative_to(room_of(field, *fields.margin[k]).begin)];
-    }
-    reads[count++] = {&needs[k].needs,
-                      {const_cast<void*>(field.elements.data), dtype, field.elements.extents,
-                       field.elements.strides},
-                      received};
-    if (fields.margin[k] != nullptr) continue;
-    if (in_place) field.ghosts = received, field.ghost_box = box;
-    else field.elements = received[filled[k].relative_to(box.begin)], field.has = filled[k];
-  }
-  if (count > 0) redistribution::read_boxes<Host>(name, std::span(reads).first(count), mesh);
-  fill_margins(fields, filled);
 }
 
 }  // namespace cleave::detail

@@ -1,0 +1,222 @@
+// The domain of a stencil, the boxes that a rank reads, and where they are received.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cleave/ops/stencil/stencil_plan.hpp>
+#include <cleave/redistribute/needs.hpp>
+#include <cleave/redistribute/read_boxes.hpp>
+#include <cleave/tensor/overlap.hpp>
+
+namespace cleave::detail {
+
+CLEAVE_INLINE Box stencil_domain(const char* name, std::span<const FieldWindow> fields,
+                                 const ErrorContext& context) {
+  const auto fail = [&](int d, const std::string& message) {
+    throw Error(name, "dimension " + std::to_string(d) + message, context);
+  };
+  Box domain = Box::of(fields[0].domain);
+  for (const FieldWindow& field : fields)
+    for (int d = 0; d < domain.dims(); ++d) {
+      const index_t n = field.domain[d], lo = field.reach.lo[d], hi = field.reach.hi[d];
+      const bool low = field.ends(d, 0), high = field.ends(d, 1);
+      if (low) domain.begin[d] = std::max(domain.begin[d], -lo);
+      if (high) domain.end[d] = std::min(domain.end[d], n - hi);
+      if (field.edge(d, 0) == EdgeKind::periodic && n != fields[0].domain[d])
+        fail(d, " is periodic, and the fields' extents " + std::to_string(fields[0].domain[d]) +
+                    " and " + std::to_string(n) + " differ");
+      if ((low && field.mirrors(d, 1) && n <= hi) || (high && field.mirrors(d, 0) && n <= -lo))
+        fail(d, " has fewer elements than the stencil mirrors, and an edge `none`");
+    }
+  for (int d = 0; d < domain.dims(); ++d)
+    if (domain.extent(d) < 0)
+      fail(d, " with edges `none` has fewer elements than the stencil reads");
+  return domain;
+}
+
+/// The reach in a dimension, with that of elements that an edge mirrors.
+constexpr std::pair<index_t, index_t> exchanged_reach(const FieldWindow& field, int d) {
+  const index_t lo = field.reach.lo[d], hi = field.reach.hi[d];
+  return {field.mirrors(d, 1) && -hi < lo ? -hi : lo, field.mirrors(d, 0) && hi < -lo ? -lo : hi};
+}
+
+/// What a rank reads of a distributed field.
+struct FieldNeeds {
+  redistribution::Needs needs{};
+  bool exchanges = false;  ///< whether elements of other ranks are read
+};
+
+/// @param layout   of the field and of the result
+/// @param domain   the indices for which the stencil is computed
+constexpr FieldNeeds field_needs(const FieldWindow& field, const Layout& layout,
+                                 const Box& domain) {
+  FieldNeeds result{{{layout}, {layout}, field.domain, field.domain}};
+  redistribution::Needs& needs = result.needs;
+  bool is_aligned = true;
+  for (int d = 0; d < domain.dims(); ++d) {
+    if (layout.sharding_axes(d) == 0) continue;
+    const auto [lo, hi] = exchanged_reach(field, d);
+    const bool is_periodic = field.edge(d, 0) == EdgeKind::periodic;
+    needs.result_shape[d] = domain.extent(d);
+    needs.maps[std::size_t(d)] = {1, 1, domain.begin[d] + lo, domain.begin[d] + hi,
+                                  is_periodic ? Beyond::wrap : Beyond::clip};
+    const bool fits = domain.begin[d] == 0 && domain.extent(d) == field.domain[d];
+    is_aligned = is_aligned && fits;
+    result.exchanges = result.exchanges || !fits || lo < 0 || hi > 0;
+  }
+  needs.own_in_place = is_aligned;
+  needs.star = is_aligned && !field.reach.corners;
+  return result;
+}
+
+/// The dimensions whose periodic images are found at the index in the domain: those that are not
+/// exchanged.
+constexpr unsigned wrapped_dims(const FieldNeeds& of, int dims) {
+  unsigned wraps = 0;
+  for (int d = 0; d < dims; ++d)
+    if (!of.exchanges || of.needs.maps[std::size_t(d)].beyond == Beyond::clip) wraps |= 1u << d;
+  return wraps;
+}
+
+/// The indices for which a field has memory: its own, and those of its margin.
+CLEAVE_INLINE Box room_of(const FieldWindow& field, const ReturnMargin& margin) {
+  Box room = field.has;
+  for (int d = 0; d < room.dims(); ++d)
+    room.begin[d] -= margin.width[d], room.end[d] += margin.width[d];
+  return room;
+}
+/// That memory.
+CLEAVE_INLINE View memory_of(const FieldWindow& field, const ReturnMargin& margin) {
+  const DType dtype = field.elements.dtype;
+  return {static_cast<std::byte*>(margin.first) -
+              offset_of(margin.width, margin.strides) * index_t(size_of(dtype)),
+          dtype, room_of(field, margin).extents(), margin.strides};
+}
+
+/// Whether the margin of a field has room for what is read and for what is received.
+CLEAVE_INLINE bool fits_margin(const FieldWindow& field, const ReturnMargin* margin,
+                               const Box& part, const Box& received) {
+  if (margin == nullptr || field.has.empty()) return false;
+  const Box room = room_of(field, *margin);
+  return room.contains(field.window(part)) && room.contains(received);
+}
+
+/// The indices of a box that are in the domain, or that an exchange has filled with periodic
+/// images.
+CLEAVE_INLINE Box filled_part(const FieldWindow& field, const FieldNeeds& of, Box box) {
+  for (int d = 0; d < box.dims(); ++d) {
+    if (of.needs.maps[std::size_t(d)].beyond == Beyond::wrap) continue;
+    box.begin[d] = std::max(box.begin[d], index_t(0));
+    box.end[d] = std::min(box.end[d], field.domain[d]);
+  }
+  return box;
+}
+
+/// Fills the part of a margin that is beyond edges of the domain: all that is read then lies in
+/// place.
+///
+/// @param memory    with the indices `room`
+/// @param received  the indices that are filled
+CLEAVE_INLINE void fill_edges(FieldWindow& field, const View& memory, const Box& room,
+                              const Box& received, const Box& part) {
+  field.elements = memory[received.relative_to(room.begin)], field.has = received;
+  const Box read = field.window(part);
+  Box rest = read;
+  const auto fill = [&](const Box& side) {
+    if (!side.empty()) field.copy(side, memory[side.relative_to(room.begin)]);
+  };
+  for (int d = 0; d < rest.dims(); ++d) {
+    Box side = rest;
+    side.end[d] = std::min(rest.end[d], received.begin[d]);
+    fill(side);
+    side = rest;
+    side.begin[d] = std::max(rest.begin[d], received.end[d]);
+    fill(side);
+    rest.begin[d] = std::max(rest.begin[d], received.begin[d]);
+    rest.end[d] = std::min(rest.end[d], received.end[d]);
+  }
+  field.elements = memory[read.relative_to(room.begin)], field.has = read;
+}
+
+CLEAVE_INLINE void check_stencil_target(const char* name, const ConstView& y, const Shape& result,
+                                        std::span<const FieldWindow> fields) {
+  if (!(y.extents == result))
+    throw Error(name, "extents differ: the result has " + to_string(result),
+                {.shapes = to_string(y.extents)});
+  require_distinct_elements(name, y);
+  for (const FieldWindow& field : fields) {
+    bool reads_neighbours = false;
+    for (int d = 0; d < result.dims; ++d)
+      reads_neighbours = reads_neighbours || field.reach.lo[d] < 0 || field.reach.hi[d] > 0;
+    if (!reads_neighbours && same_elements(y, field.elements)) continue;
+    if (overlap(y, field.elements))
+      throw Error(name, "the target shares elements with a field whose neighbours are read",
+                  {.shapes = to_string(result)});
+  }
+}
+
+/// Fills margins beyond the edges of the domain. @param filled  the indices that are filled
+CLEAVE_INLINE void fill_margins(StencilFields& fields, std::span<const Box> filled) {
+  for (std::size_t k = 0; k < fields.window.size(); ++k) {
+    FieldWindow& field = fields.window[k];
+    const ReturnMargin* const margin = fields.margin[k];
+    if (field.has.contains(field.window(fields.part))) continue;
+    if (fits_margin(field, margin, fields.part, filled[k]))
+      fill_edges(field, memory_of(field, *margin), room_of(field, *margin), filled[k], fields.part);
+  }
+}
+
+CLEAVE_INLINE void fill_margins(StencilFields& fields) {
+  std::vector<Box> filled;
+  for (const FieldWindow& field : fields.window) filled.push_back(field.has);
+  fill_margins(fields, filled);
+}
+
+CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, const Layout& layout,
+                                   const MeshState& mesh) {
+  const Shape& at = mesh.coordinate();
+  const std::size_t count = fields.window.size();
+  std::vector<FieldNeeds> needs(count);
+  std::vector<redistribution::BoxRead> reads;
+  fields.part = redistribution::shifted(
+      owned_box(layout, fields.domain.extents(), mesh.extents(), at), fields.domain.begin);
+  std::vector<Box> filled(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    FieldWindow& field = fields.window[k];
+    needs[k] = field_needs(field, layout, fields.domain);
+    field.wraps = wrapped_dims(needs[k], fields.domain.dims());
+    filled[k] = field.has;
+    if (!needs[k].exchanges) continue;
+    const Box box = needs[k].needs.box(mesh.extents(), at);
+    const DType dtype = field.elements.dtype;
+    const bool in_place = needs[k].needs.own_in_place;
+    filled[k] = filled_part(field, needs[k], box);
+    View received;
+    if (!in_place || !fits_margin(field, fields.margin[k], fields.part, box)) {
+      fields.margin[k] = nullptr;
+      fields.ghosts.push_back(
+          allocate_bytes(Host{}, checked_bytes(box.extents().begin(), box.dims(), size_of(dtype))));
+      received = View::dense(fields.ghosts.back().get(), dtype, box.extents());
+    } else {
+      received = memory_of(
+          field, *fields.margin[k])[box.relative_to(room_of(field, *fields.margin[k]).begin)];
+    }
+    reads.push_back({&needs[k].needs,
+                     {const_cast<void*>(field.elements.data), dtype, field.elements.extents,
+                      field.elements.strides},
+                     received});
+    if (fields.margin[k] != nullptr) continue;
+    if (in_place) field.ghosts = received, field.ghost_box = box;
+    else field.elements = received[filled[k].relative_to(box.begin)], field.has = filled[k];
+  }
+  if (!reads.empty()) redistribution::read_boxes<Host>(name, reads, mesh);
+  fill_margins(fields, filled);
+}
+
+}  // namespace cleave::detail
