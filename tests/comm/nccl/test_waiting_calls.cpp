@@ -137,7 +137,8 @@ TEST_CASE("a call that blocks in the user's communicator does not delay errors o
   const auto errors = errors_of_two([&](World& world) {
     ncclUniqueId id{};
     if (world.rank() == 0) CHECK(ncclGetUniqueId(&id) == ncclSuccess);
-    detail::bcast(world.communicator(), &id, sizeof id, "test");
+    detail::Unobserved::run(world.communicator(),
+                            detail::broadcast_call(detail::bytes_of(id), "test"));
     ncclComm_t& comm = comms[std::size_t(world.rank())];
     CHECK(ncclCommInitRank(&comm, 2, id, world.rank()) == ncclSuccess);
     const auto group = nccl_communicator(comm, world.shared_communicator());
