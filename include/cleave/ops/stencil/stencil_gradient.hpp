@@ -169,7 +169,7 @@ struct StencilOp<S, Edges<E...>> {
     const auto& operand = std::get<std::size_t(I)>(std::tuple<const X&...>(x...));
     constexpr int dims = std::remove_cvref_t<decltype(operand)>::dims;
     const auto with = [&](const auto&... cotangent) {
-      const auto& first = std::get<0>(std::tuple<const decltype(cotangent)&...>(cotangent...));
+      const auto& first = std::get<0>(std::tie(cotangent...));
       if (knows_extents(operand) && !(shape_of(operand) == shape_of(first)))
         throw Error(name, "the gradient requires fields of the extents of the result",
                     context_of(operand));
