@@ -46,7 +46,6 @@ auto make_placed(const index_t (&extents)[Rank], const Mesh& mesh, const Allocat
 template <class T, std::size_t Rank, class Mesh, class... P>
 auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P... p) {
   using Device = typename Mesh::device_type;
-  using Extents = std::array<index_t, Rank>;
   if constexpr ((std::is_same_v<P, Margin> || ...)) {
     constexpr std::size_t count = sizeof...(P) - 1;
     const std::tuple<P...> all{p...};
@@ -56,15 +55,14 @@ auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P... p) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return make_placed<T>(
           extents, mesh,
-          [&](const Extents& local) {
+          [&](const auto& local) {
             return make_with_margin<T, int(Rank)>(local, std::get<count>(all));
           },
           std::get<I>(all)...);
     }(std::make_index_sequence<count>{});
   } else {
     return make_placed<T>(
-        extents, mesh, [](const Extents& local) { return Tensor<T, int(Rank), Device>(local); },
-        p...);
+        extents, mesh, [](const auto& local) { return Tensor<T, int(Rank), Device>(local); }, p...);
   }
 }
 
