@@ -329,17 +329,17 @@ class MpiFailureDetector final : public AbortNotification,
     const auto any = [&](auto holds) { return std::ranges::any_of(entry.peers, holds); };
     // a rank that has failed, or does not answer, may be ending the job, which takes the launcher
     // time; ranks that wait themselves wait for others, which they name sooner
-    double patience = 0;
+    double extra_seconds = 0;
     if (any([](const PeerStatus& peer) {
           return peer.status.state == State::failed || peer.status.state == State::silent;
         }))
-      patience = launcher_seconds;
+      extra_seconds = launcher_seconds;
     else if (!any([](const PeerStatus& peer) {
                return peer.status.state != State::waits && !peer.status.reached;
              }))
-      patience = 2 * launcher_seconds;
+      extra_seconds = 2 * launcher_seconds;
     if (entry.doubted == Clock::time_point{}) entry.doubted = Clock::now();
-    if (seconds_since(entry.doubted) < patience) return;
+    if (seconds_since(entry.doubted) < extra_seconds) return;
     if (entry.peers.empty()) reason += ", waiting for " + ranks_named(others);
     const bool is_first = std::ranges::none_of(entry.peers, [&](const PeerStatus& peer) {
       return peer.rank < rank_ && peer.status.state == RankStatus::State::waits;

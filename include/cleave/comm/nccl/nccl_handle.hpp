@@ -26,7 +26,7 @@
 namespace cleave::detail {
 
 /// Most seconds that a destructor waits for work that might never end.
-inline constexpr double patience_of_ends = 10;
+inline constexpr double seconds_to_end = 10;
 
 /// Polls an event until it completes or the deadline passes; does not throw.
 /// @param stop  () -> bool: whether to give up earlier
@@ -138,7 +138,7 @@ class NcclEnds {
   NcclEnds& operator=(const NcclEnds&) = delete;
   /// Waits for the threads, but not forever: they use no member of this object.
   ~NcclEnds() {
-    const auto deadline = deadline_after(patience_of_ends);
+    const auto deadline = deadline_after(seconds_to_end);
     for (Thread& one : threads_) {
       if (one.done.wait_until(deadline) == std::future_status::ready) one.thread.join();
       else one.thread.detach();
@@ -154,7 +154,7 @@ class NcclEnds {
   void destroy(const std::shared_ptr<NcclHandle>& handle, double timeout) {
     if (!handle->give_up()) return;
     const auto done = run([handle] { handle->destroy(); });
-    if (done.valid()) done.wait_until(deadline_after(std::min(timeout, patience_of_ends)));
+    if (done.valid()) done.wait_until(deadline_after(std::min(timeout, seconds_to_end)));
   }
 
  private:
@@ -166,7 +166,7 @@ class NcclEnds {
   /// A call that is making a communicator is aborted as soon as NCCL has set the handle. If a call
   /// does not end, nothing is freed.
   static void abort_together(const Handles& handles) noexcept {
-    const auto deadline = deadline_after(patience_of_ends);
+    const auto deadline = deadline_after(seconds_to_end);
     static_cast<void>(ncclGroupStart());
     for (;;) {
       bool used = false;
