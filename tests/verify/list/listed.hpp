@@ -130,9 +130,15 @@ constexpr void each_registered(const Visit& visit) {
     if constexpr (requires { typename Registered<Topic, Line>::op; })
       visit(entry_of<Registered<Topic, Line>>());
   };
-  [&]<int... Line>(std::integer_sequence<int, Line...>) {
-    (line(std::integral_constant<int, Line>{}), ...);
-  }(std::make_integer_sequence<int, lines_of_topic>{});
+  // In blocks, because clang++ folds at most 256 expressions into one.
+  const auto block = [&]<int Block>(std::integral_constant<int, Block>) {
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      (line(std::integral_constant<int, 100 * Block + I>{}), ...);
+    }(std::make_integer_sequence<int, 100>{});
+  };
+  [&]<int... Block>(std::integer_sequence<int, Block...>) {
+    (block(std::integral_constant<int, Block>{}), ...);
+  }(std::make_integer_sequence<int, lines_of_topic / 100>{});
 }
 
 }  // namespace listing
