@@ -11,3 +11,4 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/run_program.hpp>
 #include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/traced_factories.hpp>

@@ -35,10 +35,6 @@ auto tracked_local(const Tracked<Traced<float, 2>>& x) { return x.to_local(Repli
 auto full(const Traced<float, 2>& x) { return x.full_tensor(); }
 #endif
 
-#ifdef mesh_of_a_traced_value  // says: cleave: a traced value has no mesh()
-auto mesh_of(const Traced<float, 2>& x) { return x.mesh(); }
-#endif
-
 #ifdef placements_of_a_traced_value  // says: cleave: a traced value has no placements()
 auto placements_of(const Tracked<Traced<float, 2>>& x) { return x.placements(); }
 #endif

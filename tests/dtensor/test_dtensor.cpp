@@ -140,6 +140,9 @@ TEST_CASE("factories create the part of every rank") {
     check(ones<float>({5, 2}, mesh, Shard<1>{}), 1);
     check(full<std::int32_t>({5, 2}, 7, mesh, Replicate{}), 7);
     CHECK(empty<float>({5, 2}, mesh, Shard<0>{}).shape() == std::array<index_t, 2>{5, 2});
+    const auto everywhere = ones<float>({5, 2}, mesh);
+    static_assert(std::is_same_v<decltype(everywhere)::placements_type, Placements<Replicate>>);
+    check(everywhere, 1);
     CHECK(error_of([&] { zeros<float>({5, -2}, mesh, Shard<0>{}); }) ==
           "Tensor: extent -2 of dimension 1 is negative");
   });

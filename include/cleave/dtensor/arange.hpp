@@ -14,17 +14,22 @@ namespace cleave {
 
 namespace detail {
 
+template <class T>
+constexpr void require_countable() {
+  static_assert(!is_complex<T> && !std::is_same_v<T, bool>,
+                "cleave: arange requires a real or integer element type");
+}
+
 /// first, first + 1, ..
 template <class T, class Device>
 Tensor<T, 1, Device> counted(index_t first, index_t count) {
-  static_assert(!is_complex<T> && !std::is_same_v<T, bool>,
-                "cleave: arange requires a real or integer element type");
+  require_countable<T>();
   const Tensor<T, 1> numbers({count});
   for (index_t i = 0; i < count; ++i) numbers.data()[i] = T(accumulator_t<T>(first + i));
   return numbers.to(Device{});
 }
 
-inline index_t count_between(index_t begin, index_t end) {
+constexpr index_t count_between(index_t begin, index_t end) {
   if (end < begin)
     throw Error("arange", "the end " + std::to_string(end) + " is less than the begin " +
                               std::to_string(begin));

@@ -20,14 +20,16 @@ auto make_placed(const index_t (&extents)[Rank], const Mesh& mesh, const Allocat
   constexpr bool enough_dims = Rank <= std::size_t(max_dims);
   constexpr bool are_placements = (PlacementType<P> && ...);
   constexpr bool one_per_axis = sizeof...(P) == std::size_t(Mesh::axis_count);
+  constexpr bool given = sizeof...(P) > 0;
   static_assert(enough_dims, "cleave: a tensor has 0 to 8 dimensions");
   static_assert(are_placements,
                 "cleave: a factory takes placements: Shard<dim>{} or Replicate{}; they are types, "
                 "so a program that chooses at run time branches between calls");
-  static_assert(!are_placements || one_per_axis,
-                "cleave: a factory takes exactly one placement per mesh axis");
-  if constexpr (enough_dims && are_placements && one_per_axis) {
-    using Result = DTensor<T, int(Rank), Mesh, normalized_t<Placements<P...>, int(Rank)>>;
+  static_assert(!are_placements || !given || one_per_axis,
+                "cleave: a factory takes exactly one placement per mesh axis, or none: Replicate");
+  if constexpr (enough_dims && are_placements && (!given || one_per_axis)) {
+    using Placed = std::conditional_t<given, Placements<P...>, replicated_t<Mesh::axis_count>>;
+    using Result = DTensor<T, int(Rank), Mesh, normalized_t<Placed, int(Rank)>>;
     static_assert(!Result::layout.has_partial(),
                   "cleave: a factory does not make Partial tensors; operations make partials");
     const auto shape = std::to_array(extents);
@@ -70,7 +72,8 @@ auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P... p) {
 
 /// An uninitialised array: `empty<float>({64, 256}, mesh, Shard<0>{}, Replicate{})`.
 ///
-/// @param placements  one per mesh axis; at the end may be a `margin(2)`: room around the rank's
+/// @param placements  one per mesh axis, or none: Replicate on every axis; at the end may be a
+/// `margin(2)`: room around the rank's
 ///                    part, into which stencils receive the neighbours' elements
 /// @collective none
 /// @throws Error if an extent is negative

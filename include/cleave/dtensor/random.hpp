@@ -76,7 +76,7 @@ auto make_local(const index_t (&extents)[Rank]) {
 
 /// The distributions. @throws Error if the parameters are outside their domain
 template <class T>
-kernels::Uniform<T> uniform_of(double low, double high) {
+constexpr kernels::Uniform<T> uniform_of(double low, double high) {
   static_assert(!std::is_integral_v<T>,
                 "cleave: a uniform distribution requires a floating-point type");
   if (!(low < high))
@@ -92,7 +92,7 @@ kernels::Uniform<T> uniform_of(double low, double high) {
 }
 
 template <class T>
-kernels::Normal<T> normal_of(double mean, double deviation) {
+constexpr kernels::Normal<T> normal_of(double mean, double deviation) {
   static_assert(!std::is_integral_v<T>,
                 "cleave: a normal distribution requires a floating-point type");
   if (!(deviation >= 0))
@@ -125,7 +125,7 @@ kernels::TruncatedNormal<T> truncated_normal_of(double mean, double deviation, d
 }
 
 template <class T>
-kernels::WholeNumbers<T> whole_numbers(std::int64_t low, std::int64_t high) {
+constexpr kernels::WholeNumbers<T> whole_numbers(std::int64_t low, std::int64_t high) {
   static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>,
                 "cleave: randint requires an integer element type");
   if (high <= low)
@@ -134,14 +134,14 @@ kernels::WholeNumbers<T> whole_numbers(std::int64_t low, std::int64_t high) {
   return {low, std::uint64_t(high) - std::uint64_t(low)};
 }
 
-inline void require_probability(const char* operation, double probability) {
+constexpr void require_probability(const char* operation, double probability) {
   if (!(probability >= 0 && probability <= 1))
     throw Error(operation,
                 "the probability is " + std::to_string(probability) + "; it must be in [0, 1]");
 }
 
 template <class T>
-kernels::Bernoulli<T> bernoulli_of(double probability) {
+constexpr kernels::Bernoulli<T> bernoulli_of(double probability) {
   static_assert(!is_complex<T>, "cleave: bernoulli requires a real element type");
   require_probability("bernoulli", probability);
   return {probability};

@@ -64,7 +64,7 @@ class Expansion {
     for (std::size_t n = 0; n < of.nodes.size(); ++n)
       if (!place_node(int(n))) return;
     for (const int id : of.outputs) {
-      Layout layout = home(id).layout;
+      Layout layout = layout_of(id);
       if (!options.partial_outputs) layout = layout.with_partials_as(Placement::replicate());
       program_.outputs.push_back(bring(id, layout, -1, ops::Redistribute::name, true));
     }
@@ -81,6 +81,14 @@ class Expansion {
     int next = -1;        ///< another version of the same value
   };
 
+  /// A factory, made when it is used.
+  struct Factory {
+    int node = 0;
+    Layout layout{};  ///< that it is asked for
+  };
+  /// The "home" of the first factory; the next ones have smaller numbers.
+  static constexpr int first_factory = -2;
+
   constexpr bool fail(FaultKind kind, int node, int place, const char* name) {
     program_.code.clear();
     program_.values.clear();
@@ -88,9 +96,12 @@ class Expansion {
     return false;
   }
 
-  /// The program's first value for a value of the graph: as an input, a constant or computed.
-  constexpr const PlacedValue& home(int id) const {
-    return program_.values[std::size_t(home_[std::size_t(id)])];
+  /// The placements of the program's first value for a value of the graph: as an input, a constant
+  /// or computed; those that a factory is asked for, even if it is made under others only.
+  constexpr const Layout& layout_of(int id) const {
+    const int home = home_[std::size_t(id)];
+    return home >= 0 ? program_.values[std::size_t(home)].layout
+                     : factory_[std::size_t(first_factory - home)].layout;
   }
   constexpr const Value& value(int id) const { return graph_.values[std::size_t(id)]; }
 
@@ -153,7 +164,7 @@ class Expansion {
   /// @param unalias  @see Instruction
   constexpr int bring(int id, const Layout& to, int node, const char* name, bool unalias) {
     const int from = home_[std::size_t(id)];
-    if (home(id).layout == to) return from;
+    if (from >= 0 && layout_of(id) == to) return from;
     int& first = versions_[std::size_t(id)];
     for (int v = first; v >= 0; v = version_[std::size_t(v)].next) {
       const Version& have = version_[std::size_t(v)];
@@ -161,7 +172,9 @@ class Expansion {
       if (unalias) program_.code[std::size_t(have.instruction)].unalias = true;
       return have.value;
     }
-    const int moved = append_move(id, from, to, node, name, unalias);
+    const int moved = from >= 0
+                          ? append_move(id, from, to, node, name, unalias)
+                          : append_factory(factory_[std::size_t(first_factory - from)].node, to);
     version_.push_back({moved, int(program_.code.size()) - 1, first});
     first = int(version_.size()) - 1;
     return moved;
@@ -176,13 +189,23 @@ class Expansion {
     return add_value(id, to);
   }
 
+  /// Makes the array of a factory. A user that needs other placements makes its own part again,
+  /// instead of receiving it.
+  constexpr int append_factory(int n, const Layout& layout) {
+    const Node& node = graph_.nodes[std::size_t(n)];
+    Instruction& make = add(InstructionKind::compute, node.name, n);
+    make.op = node.op;
+    make.attributes = node.attributes;
+    return add_value(node.first, layout);
+  }
+
   /// Reads the placements requested of a node. @return false for a fault
   constexpr bool read_request(int n, Layout& asked, bool& asks) {
     const Node& node = graph_.nodes[std::size_t(n)];
     asks = node.asks || node.like >= 0;
     if (!asks) return true;
-    asked = node.like >= 0 ? home(node.like).layout.with_partials_as(Placement::replicate())
-                           : node.asked;
+    asked =
+        node.like >= 0 ? layout_of(node.like).with_partials_as(Placement::replicate()) : node.asked;
     if (asked.axes != program_.axes) return fail(FaultKind::asked_axes, n, -1, node.name);
     for (int a = 0; a < asked.axes; ++a) {
       if (asked[a].is_partial()) return fail(FaultKind::asked_partial, n, -1, node.name);
@@ -245,13 +268,19 @@ class Expansion {
     Layout asked{};
     bool asks = false;
     if (!read_request(n, asked, asks)) return false;
+    if (rule.operands == 0) {
+      asked.axes = program_.axes;
+      home_[std::size_t(node.first)] = first_factory - int(factory_.size());
+      factory_.push_back({n, asked});
+      return true;
+    }
     if (node.is_placement && asks) {  // nothing to compute
       home_[std::size_t(node.first)] = bring(node.operand[0], asked, n, node.name, true);
       return true;
     }
     OperandLayouts from{};
     for (int i = 0; i < rule.operands; ++i)
-      from[std::size_t(i)] = home(node.operand[std::size_t(i)]).layout;
+      from[std::size_t(i)] = layout_of(node.operand[std::size_t(i)]);
     Solution solution = solve(rule, from, asks ? &asked : nullptr);
     if (node.op->broadcasts && !find_needed(n, from, solution.required)) return false;
     if (rule.kept != 0 && options_.mesh.dims > 0 && !find_groups(n, solution)) return false;
@@ -298,9 +327,11 @@ class Expansion {
   const G& graph_;
   const ExpandOptions& options_;
   Program program_{};
-  std::vector<int> home_;           ///< per value of the graph: its first value of the program
+  std::vector<int> home_;           ///< per value of the graph: its first value of the program;
+                                    ///< first_factory or less: of a factory
   std::vector<int> versions_;       ///< per value of the graph: its latest version, or -1
   std::vector<Version> version_{};  ///< of all values
+  std::vector<Factory> factory_{};
 };
 
 }  // namespace detail

@@ -46,12 +46,21 @@ class OpenTrace {
 };
 
 /// @param trace  a number of a trace; 0: the graph is filled by hand
-/// @throws Error if the trace has ended
-inline void require_open(std::uint64_t trace, DType dtype, int dims) {
-  if (trace == 0) return;
+inline bool is_open(std::uint64_t trace) {
+  if (trace == 0) return true;
   const std::vector<std::uint64_t>& open = OpenTraces::here().numbers;
   for (std::size_t i = open.size(); i-- > 0;)
-    if (open[i] == trace) return;
+    if (open[i] == trace) return true;
+  return false;
+}
+
+/// @throws Error if the trace has ended
+inline void require_open(std::uint64_t trace) {
+  if (!is_open(trace))
+    throw Error("trace", "the mesh of a traced value is used after its trace has ended");
+}
+inline void require_open(std::uint64_t trace, DType dtype, int dims) {
+  if (is_open(trace)) return;
   throw Error("trace", std::string("a traced ") + name_of(dtype) + " value with " +
                            std::to_string(dims) +
                            " dimensions is used after its trace has ended; return it from the "

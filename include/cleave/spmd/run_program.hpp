@@ -226,7 +226,9 @@ class Runner {
     const Plan* plan = plans_.data();
     for (std::size_t i = inputs_; i < code_.size(); ++i) {
       const Instruction& instruction = code_[i];
-      if (instruction.kind == InstructionKind::compute) compute(instruction);
+      if (instruction.kind == InstructionKind::compute && instruction.operands == 0)
+        make_part(instruction);
+      else if (instruction.kind == InstructionKind::compute) compute(instruction);
       else if (instruction.kind == InstructionKind::move) move(instruction, *plan++);
       else if (instruction.is_number) continue;
       else make_constant(instruction);
@@ -241,7 +243,11 @@ class Runner {
     for (const Instruction& instruction : code_)
       if (instruction.kind == InstructionKind::compute && instruction.op->draws)
         cleave::detail::require_equal_replicas(
-            *mesh_, values_[std::size_t(instruction.operand[0])].layout, instruction.name);
+            *mesh_,
+            values_[std::size_t(instruction.operands > 0 ? instruction.operand[0]
+                                                         : instruction.first)]
+                .layout,
+            instruction.name);
     return cleave::detail::take_draws(*mesh_, "spmd::run", draws_);
   }
 
@@ -291,6 +297,29 @@ class Runner {
     const void* const number = instruction.attributes.bytes.data();
     if constexpr (std::is_same_v<Device, Host>) std::memcpy(slot.storage.get(), number, bytes);
     else transfer(Host{}, Device{}, number, slot.storage.get(), bytes);
+  }
+
+  /// This rank's part of the array of a factory.
+  void make_part(const Instruction& instruction) {
+    const auto value = std::size_t(instruction.first);
+    Slot& slot = slots_[value];
+    const Box box = cleave::detail::local_box(mesh_, &values_[value].layout, slot.shape);
+    redistribution::Block block =
+        redistribution::allocate<Device>(values_[value].dtype, box.extents());
+    slot.storage = std::move(block.storage);
+    slot.extents = block.view.extents;
+    slot.strides = block.view.strides;
+    slot.operand.data = block.view.data;
+    if (cleave::detail::is_dry()) return;
+    cleave::ArrayRef out{slot.operand.data, slot.extents.begin(), slot.strides.begin(),
+                         slot.shape.dims};
+    Task task;
+    task.name = instruction.name;
+    task.in = &slot.operand;
+    task.out = &out;
+    task.box = &box;
+    task.draws = draws_ > 0 ? &state_ : nullptr;
+    instruction.op->run(instruction.attributes.bytes.data(), task);
   }
 
   void compute(const Instruction& instruction) {

@@ -19,6 +19,23 @@
 
 namespace cleave {
 
+/// The mesh that a program will run on, while it is traced: what factories take.
+template <class Device>
+class TracedMesh {
+ public:
+  constexpr TracedMesh(spmd::Graph& graph, std::uint64_t trace) : graph_(&graph), trace_(trace) {}
+
+  /// @throws Error if the trace has ended; a compile error in constant expressions
+  constexpr spmd::Graph& graph() const {
+    if (!std::is_constant_evaluated()) spmd::detail::require_open(trace_);
+    return *graph_;
+  }
+
+ private:
+  spmd::Graph* graph_;
+  std::uint64_t trace_;
+};
+
 /// A value of a program that is being traced. A handle, for use until its trace ends.
 template <Element T, int Rank, class Device = Host>
 class Traced : public RefusedElements<Traced<T, Rank, Device>> {
@@ -63,6 +80,9 @@ class Traced : public RefusedElements<Traced<T, Rank, Device>> {
     return cleave::redistribute(*this, p);
   }
 
+  /// The mesh that the program will run on, for factories. @see traced_factories.hpp
+  constexpr TracedMesh<Device> mesh() const { return {graph(), trace_}; }
+
   // What other values have and this one cannot: compile errors.
   template <bool HasElements = false>
   constexpr T item() const {
@@ -83,13 +103,6 @@ class Traced : public RefusedElements<Traced<T, Rank, Device>> {
     static_assert(HasElements,
                   "cleave: a traced value has no elements, so no full_tensor(): redistribute it to "
                   "Replicate, or return it and call full_tensor() on the output of the program");
-    return *this;
-  }
-  template <bool IsPlaced = false>
-  constexpr Traced mesh() const {
-    static_assert(IsPlaced,
-                  "cleave: a traced value has no mesh(): the program is given one when it "
-                  "runs");
     return *this;
   }
   template <bool IsPlaced = false>

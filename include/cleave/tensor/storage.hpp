@@ -30,7 +30,7 @@ namespace detail {
 ///
 /// @throws Error if an extent is negative, or if the non-zero extents multiply to more bytes than
 ///         index_t can hold (so that no stride overflows either)
-inline std::size_t checked_bytes(const index_t* extents, int dims, std::size_t element) {
+constexpr std::size_t checked_bytes(const index_t* extents, int dims, std::size_t element) {
   auto bytes = index_t(element);
   bool empty = false, overflows = false;
   for (int d = 0; d < dims; ++d) {

@@ -7,6 +7,7 @@
 
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/operand.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
 namespace cleave {
@@ -25,6 +26,19 @@ auto made_like(const DTensor<T, Rank, Mesh, P>& x) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Makes an array like x, filled with a number; specialised for traced values.
+template <class X>
+struct FilledLike {
+  static X make(const X& x, const typename X::value_type& value) {
+    static_assert(sizeof(X*) == 0, "cleave: *_like requires a Tensor, a DTensor or a traced value");
+    return x;
+  }
+};
+
+}  // namespace detail
+
 /// An uninitialised array with the extents, the element type and the placements of x, where Partial
 /// becomes Replicate. It does not track gradients.
 ///
@@ -32,29 +46,35 @@ auto made_like(const DTensor<T, Rank, Mesh, P>& x) {
 template <AnyTensor X>
 auto empty_like(const X& x) {
   using Y = std::remove_cvref_t<decltype(detail::innermost(x))>;
-  static_assert(is_tensor<Y> || is_dtensor<Y>,
-                "cleave: *_like requires a Tensor or a DTensor; a traced value has no elements");
+  static_assert(
+      is_tensor<Y> || is_dtensor<Y>,
+      "cleave: empty_like requires a Tensor or a DTensor; a traced value has no elements");
   return detail::made_like(detail::innermost(x));
 }
 
 /// An array filled with `value`. Otherwise as empty_like.
 template <AnyTensor X>
-auto full_like(const X& x, const typename X::value_type& value) {
-  auto y = empty_like(x);
-  if constexpr (is_dtensor<decltype(y)>) y.to_local().fill_(value);
-  else y.fill_(value);
-  return y;
+constexpr auto full_like(const X& x, const typename X::value_type& value) {
+  using Y = detail::innermost_t<X>;
+  if constexpr (is_dtensor<Y> || is_tensor<Y>) {
+    auto y = empty_like(x);
+    if constexpr (is_dtensor<Y>) y.to_local().fill_(value);
+    else y.fill_(value);
+    return y;
+  } else {
+    return detail::FilledLike<Y>::make(detail::innermost(x), value);
+  }
 }
 
 /// An array of zeros. Otherwise as empty_like.
 template <AnyTensor X>
-auto zeros_like(const X& x) {
+constexpr auto zeros_like(const X& x) {
   return full_like(x, typename X::value_type(0));
 }
 
 /// An array of ones. Otherwise as empty_like.
 template <AnyTensor X>
-auto ones_like(const X& x) {
+constexpr auto ones_like(const X& x) {
   return full_like(x, typename X::value_type(1));
 }
 
