@@ -28,6 +28,10 @@ struct Unknown : Stencil {
 struct Two : Stencil {
   constexpr auto operator()(const auto& u, const auto& c) const { return u(0, 0) * c(0, 1); }
 };
+struct ThreeStrides : Stencil {
+  static constexpr auto stride = coarsen(2, 1, 1);
+  constexpr auto operator()(const auto& u) const { return u(0, 0); }
+};
 struct NoStencil {
   constexpr auto operator()(const auto& u) const { return u(0, 0); }
 };
@@ -48,6 +52,10 @@ void declared(const Local& x) { apply(TooShort{}, x, edges(periodic)); }
 
 #ifdef reach_that_cannot_be_found  // says: cleave: the reach of this stencil cannot be found, because its operator() cannot be called in a constant expression
 void unknown(const Local& x) { apply(Unknown{}, x, edges(periodic)); }
+#endif
+
+#ifdef stride_in_a_dimension_that_is_missing  // says: cleave: the stride of a stencil is one positive number for all dimensions of its fields, or one per dimension
+void strides(const Rows& u) { apply(ThreeStrides{}, u, edges(periodic)); }
 #endif
 
 #ifdef edges_of_a_missing_dimension  // says: cleave: edges takes one edge for all dimensions of the fields, or one per dimension

@@ -27,8 +27,8 @@ struct Needs {
   /// Whether only the rank's part, and what is beyond it in one dimension at a time, is read: by a
   /// stencil without diagonal neighbours. @pre maps with num == den == 1, lo <= 0 <= hi
   bool star = false;
-  /// Whether the rank's part lies at its place in the destination. @pre operand and result have the
-  /// same layout and extents
+  /// Whether elements of the rank's own part are not copied: they lie at their places in the
+  /// destination, or are read where they are. @pre operand and result have the same layout
   bool own_in_place = false;
 
   friend constexpr bool operator==(const Needs&, const Needs&) = default;

@@ -32,6 +32,13 @@ constexpr OutEach<Y, More...> out(const Y& y, const More&... more) {
 
 namespace detail {
 
+/// The extents that targets give to a result that is coarser or finer than the fields.
+template <class Call, class... Y>
+Shape target_extents(const std::tuple<const Y&...>& targets) {
+  if constexpr (Call::is_aligned || sizeof...(Y) == 0) return {};
+  else return Shape(std::get<0>(targets).shape());
+}
+
 /// Computes a stencil on Tensors.
 template <class S, class E, class... Y, class... X>
 auto apply_local(const S& stencil, const E& of_domain, const std::tuple<const Y&...>& targets,
@@ -39,8 +46,8 @@ auto apply_local(const S& stencil, const E& of_domain, const std::tuple<const Y&
   using Call = StencilCall<S, X...>;
   const std::tuple<X...> operands{with_rows(x)...};
   StencilFields fields = stencil_fields<Call>(of_domain, std::tie(x...), operands);
-  fields.part = fields.domain =
-      stencil_domain(S::name, fields.window, context_of(first_tensor(x...)));
+  fields.part = fields.domain = stencil_domain(
+      S::name, fields.window, target_extents<Call>(targets), context_of(first_tensor(x...)));
   fill_margins(fields);
   return stencil_results<Call>(stencil, fields, operands, targets);
 }
@@ -73,7 +80,8 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
   StencilFields fields = stencil_fields<Call>(of_domain, std::tie(x...), operands);
   const MeshState& mesh = first.mesh().state();
   if (mesh.is_member()) {
-    fields.domain = stencil_domain(S::name, fields.window, first.context());
+    fields.domain =
+        stencil_domain(S::name, fields.window, target_extents<Call>(targets), first.context());
     exchange_ghosts(S::name, fields, First::layout, mesh);
   } else {
     fields.domain = Box::of(Shape(first.shape()));
@@ -173,8 +181,9 @@ auto call_stencil_with(const S& stencil, const std::tuple<const Y&...>& targets,
 ///     auto [vx, vy] = apply(Velocity{}, vx, vy, p, edges(periodic));
 ///
 /// The result has the extents, the placements (Replicate for Partial) and the element type of the
-/// first field; where an edge is `none`, it lacks the elements whose neighbours do not exist. The
-/// bits of the result are the same on every mesh.
+/// first field; where an edge is `none`, it lacks the elements whose neighbours do not exist. If
+/// the stencil declares a stride, the result is coarser or finer than the field. The bits of the
+/// result are the same on every mesh.
 ///
 /// @param a     fields, Tensors or DTensors of equally many dimensions, and numbers, as the stencil
 ///              takes them; edges(..) at the end, without which all are `none`. Fields with other
@@ -195,8 +204,9 @@ auto apply(const S& stencil, const A&... a) {
 
 /// The same, written to an existing tensor: `apply(out(v), Heat{}, u, edges(periodic))`.
 ///
-/// The target has the extents and placements of the result. It may be a field of which only the
-/// element itself is read.
+/// The target has the extents and placements of the result; of a stencil with a stride, where no
+/// edge is `none`, it may have any extents. It may be a field of which only the element itself is
+/// read.
 /// @return the target
 /// @throws Error also if the target shares elements with a field whose neighbours are read
 template <class Y, class S, class... A>

@@ -25,7 +25,7 @@ struct FieldWindow {
   Box ghost_box{};       ///< their indices
   Shape domain{};        ///< global extents
   unsigned wraps = 0;    ///< periodic dimensions whose images are found at the index in the domain
-  Reach reach{};
+  FieldReach reach{};
   EdgesOfDomain edges{};
 
   constexpr EdgeKind edge(int d, int of_side) const {
@@ -63,9 +63,25 @@ struct FieldWindow {
 
   /// The elements that are read for results in a box.
   constexpr Box window(Box results) const {
-    for (int d = 0; d < results.dims(); ++d)
-      results.begin[d] += reach.lo[d], results.end[d] += reach.hi[d];
+    for (int d = 0; d < results.dims(); ++d) {
+      const IndexRange read = image(reach.maps[std::size_t(d)], {results.begin[d], results.end[d]});
+      results.begin[d] = read.begin, results.end[d] = read.end;
+    }
     return results;
+  }
+  /// The results in a dimension that read only the indices of a range.
+  constexpr IndexRange inner(int d, IndexRange read) const {
+    const DimMap& map = reach.maps[std::size_t(d)];
+    return {-floor_divide(map.lo - map.den * read.begin, map.num),
+            floor_divide(map.den * read.end - 1 - map.hi, map.num) + 1};
+  }
+  /// The index that a stencil reads at the offset 0.
+  constexpr Shape centre(Shape result) const {
+    for (int d = 0; d < result.dims; ++d) {
+      const DimMap& map = reach.maps[std::size_t(d)];
+      result[d] = floor_divide(map.num * result[d], map.den);
+    }
+    return result;
   }
 
   /// Writes everything that is read at the indices of a box. @param to  of the extents of the box

@@ -95,8 +95,9 @@ class StencilSweep {
     Box inner = results;
     for (const FieldWindow& field : fields_)
       for (int d = 0; d <= last; ++d) {
-        inner.begin[d] = std::max(inner.begin[d], field.has.begin[d] - field.reach.lo[d]);
-        inner.end[d] = std::min(inner.end[d], field.has.end[d] - field.reach.hi[d]);
+        const IndexRange there = field.inner(d, {field.has.begin[d], field.has.end[d]});
+        inner.begin[d] = std::max(inner.begin[d], there.begin);
+        inner.end[d] = std::min(inner.end[d], there.end);
       }
     // the ends of rows are computed while the rows are in the cache
     const bool has_ends = inner.extent(last) < results.extent(last);
@@ -155,7 +156,9 @@ class StencilSweep {
       const Box window = field.window(block);
       const bool is_there = field.has.contains(window);
       const ConstView from = is_there ? field.elements : copied(k, window);
-      const Shape first = block.relative_to(is_there ? field.has.begin : window.begin).begin;
+      Shape first = field.centre(block.begin);
+      for (int d = 0; d < first.dims; ++d)
+        first[d] -= is_there ? field.has.begin[d] : window.begin[d];
       blocks_[k] = {static_cast<const std::byte*>(from.data) +
                         offset_of(first, from.strides) * index_t(size_of(from.dtype)),
                     from.strides};

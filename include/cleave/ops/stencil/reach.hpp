@@ -5,6 +5,7 @@
 // reach.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -14,6 +15,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/half.hpp>
 #include <cleave/ops/engine/operation.hpp>
+#include <cleave/ops/stencil/stride.hpp>
 
 namespace cleave {
 
@@ -26,8 +28,9 @@ namespace cleave {
 ///       }
 ///     };
 ///
-/// A field is read at offsets, one per dimension; `u.index(d)` is the global index of the element
-/// in dimension d. A tuple is several results. Elements of 16 bits are read as float.
+/// A field is read at offsets, one per dimension; `u.index(d)` is the global index of the result's
+/// element in dimension d. A tuple is several results. Elements of 16 bits are read as float.
+/// `static constexpr auto stride` reads a finer or a coarser field. @see coarsen, refine
 struct Stencil {
   static constexpr const char* name = "stencil";
 };
@@ -93,12 +96,16 @@ template <class T>
 using stencil_value_t =
     std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
 
+/// The element of the result for which a probe calls the stencil.
+using ProbedElement = std::array<index_t, std::size_t(max_dims)>;
+
 /// A field that records the offsets at which it is read.
 template <class T>
 struct ProbeField {
   Reach* found;
   unsigned pattern;  ///< 0: ones are read; else bit i is the sign of the reads i, i + 3, ..
   unsigned* reads;
+  const ProbedElement* element;
 
   template <class... I>
   CLEAVE_HOST_DEVICE constexpr T operator()(I... offset) const {
@@ -117,33 +124,42 @@ struct ProbeField {
     const float size = float(1 + number * 7 % 5);
     return static_cast<T>(pattern >> number % 3 & 1u ? -size : size);
   }
-  CLEAVE_HOST_DEVICE constexpr index_t index(int) const { return 1; }
+  CLEAVE_HOST_DEVICE constexpr index_t index(int d) const { return (*element)[std::size_t(d)]; }
 };
 
 /// The argument of a stencil in a probe: T is the element type of a field, or a Number.
 template <class T>
 constexpr auto probe_argument(std::type_identity<T>, Reach& found, unsigned pattern,
-                              unsigned& reads) {
-  return ProbeField<stencil_value_t<T>>{&found, pattern, &reads};
+                              unsigned& reads, const ProbedElement& element) {
+  return ProbeField<stencil_value_t<T>>{&found, pattern, &reads, &element};
 }
 template <class T>
-constexpr T probe_argument(std::type_identity<Number<T>>, Reach&, unsigned, unsigned&) {
+constexpr T probe_argument(std::type_identity<Number<T>>, Reach&, unsigned, unsigned&,
+                           const ProbedElement&) {
   return T(1);
 }
 
 template <std::size_t Operands>
 struct Reaches {
   Reach of[Operands];
+
+  constexpr void include(const Reaches& other) {
+    for (std::size_t i = 0; i < Operands; ++i) of[i].include(other.of[i]);
+  }
 };
+
+inline constexpr ProbedElement first_probed{1, 1, 1, 1, 1, 1, 1, 1};
+static_assert(first_probed.size() == 8);
 
 /// What one call of a stencil reads of each operand.
 template <class S, class... T, std::size_t... I>
-constexpr auto probe(unsigned pattern, std::index_sequence<I...>) {
+constexpr auto probe(unsigned pattern, std::index_sequence<I...>,
+                     const ProbedElement& element = first_probed) {
   Reaches<sizeof...(T)> found{};
   unsigned reads = 0;
   const S stencil{};
   static_cast<void>(
-      stencil(probe_argument(std::type_identity<T>{}, found.of[I], pattern, reads)...));
+      stencil(probe_argument(std::type_identity<T>{}, found.of[I], pattern, reads, element)...));
   return found;
 }
 
@@ -163,9 +179,10 @@ constexpr Reach declared_reach() {
   else return S::reach[I];
 }
 
-/// What a stencil with operands T, element types of fields or Numbers, reads of each.
+/// What a stencil with operands T, element types of fields or Numbers, reads of each for an
+/// element.
 template <class S, class... T>
-constexpr auto find_reaches() {
+constexpr auto find_reaches(const ProbedElement& element) {
   constexpr auto operands = std::index_sequence_for<T...>{};
   constexpr unsigned patterns = 8;
   Reaches<sizeof...(T)> found{};
@@ -180,10 +197,7 @@ constexpr auto find_reaches() {
                   "static constexpr auto reach = star(1, 1);");
     const auto probe_all = [&]<unsigned... P>(std::integer_sequence<unsigned, P...>) {
       const auto include = [&]<unsigned K>(std::integral_constant<unsigned, K>) {
-        if constexpr (can_probe<S, K, T...>) {
-          const auto seen = probe<S, T...>(K, operands);
-          for (std::size_t i = 0; i < sizeof...(T); ++i) found.of[i].include(seen.of[i]);
-        }
+        if constexpr (can_probe<S, K, T...>) found.include(probe<S, T...>(K, operands, element));
       };
       (include(std::integral_constant<unsigned, P>{}), ...);
     };
@@ -191,8 +205,35 @@ constexpr auto find_reaches() {
   }
   return found;
 }
+
+/// Calls f(element, reaches) for one element, or for one at each place in the fields that a stencil
+/// refines.
+template <class S, class... T, class F>
+constexpr void each_probed(const F& f) {
+  ProbedElement element = first_probed;
+  const auto first = find_reaches<S, T...>(element);
+  f(element, first);
+  if constexpr (declares_stride<S>) {
+    constexpr auto periods = periods_of<S>(std::index_sequence_for<T...>{});
+    int dims = 0;
+    for (const Reach& reach : first.of) dims = reach.dims > dims ? reach.dims : dims;
+    for (int d = 0; d < dims;) {
+      if (++element[std::size_t(d)] > periods[std::size_t(d)]) {
+        element[std::size_t(d++)] = 1;
+        continue;
+      }
+      f(element, find_reaches<S, T...>(element));
+      d = 0;
+    }
+  }
+}
+
 template <class S, class... T>
-inline constexpr auto found_reaches = find_reaches<S, T...>();
+inline constexpr auto found_reaches = [] {
+  Reaches<sizeof...(T)> found{};
+  each_probed<S, T...>([&](const ProbedElement&, const auto& here) { found.include(here); });
+  return found;
+}();
 
 template <class S, class... T, std::size_t... I>
 constexpr auto reaches(std::index_sequence<I...>) {
@@ -218,6 +259,59 @@ constexpr auto reaches_of_fields() {
     return reaches_of<S, T..., double>;
   else if constexpr (takes_more) return reaches_of_fields<S, T..., double>();
 }
+
+/// What a stencil reads of a field in each dimension: the indices floor((num * i + lo) / den) to
+/// floor((num * i + hi) / den) for element i of the result.
+struct FieldReach {
+  std::array<DimMap, std::size_t(max_dims)> maps{};
+  bool corners = false;  ///< whether a read moves in several dimensions at once
+
+  constexpr FieldReach() = default;
+  /// Of offsets that may be read for any element.
+  constexpr FieldReach(const Reach& reach, const Stride& stride) : corners(reach.corners) {
+    for (int d = 0; d < max_dims; ++d) {
+      DimMap& map = maps[std::size_t(d)];
+      map = stride.map(d);
+      map.lo = map.den * reach.lo[d], map.hi = map.den * reach.hi[d];
+    }
+  }
+
+  /// Includes the offsets that are read for one element.
+  constexpr void include(const Reach& reach, const ProbedElement& element) {
+    for (int d = 0; d < max_dims; ++d) {
+      DimMap& map = maps[std::size_t(d)];
+      const index_t place = element[std::size_t(d)] % map.den;
+      const index_t lo = map.den * (reach.lo[d] + 1) - 1 - place;
+      const index_t hi = map.den * reach.hi[d] - place;
+      if (lo < map.lo) map.lo = lo;
+      if (hi > map.hi) map.hi = hi;
+    }
+    corners = corners || reach.corners;
+  }
+
+  /// Whether element i of the result is at index i of the field.
+  constexpr bool is_aligned() const {
+    for (const DimMap& map : maps)
+      if (map.num != 1 || map.den != 1) return false;
+    return true;
+  }
+};
+
+template <class S, class... T, std::size_t... I>
+constexpr auto field_reaches(std::index_sequence<I...>) {
+  if constexpr (declares_stride<S> && !declares_reach<S>) {
+    std::array<FieldReach, sizeof...(T)> found{FieldReach({}, declared_stride<S, I>())...};
+    each_probed<S, T...>([&](const ProbedElement& element, const auto& here) {
+      (found[I].include(here.of[I], element), ...);
+    });
+    return found;
+  } else {
+    return std::array{FieldReach(reaches_of<S, T...>.of[I], declared_stride<S, I>())...};
+  }
+}
+/// What a stencil reads of each operand, with its strides.
+template <class S, class... T>
+inline constexpr auto field_reaches_of = field_reaches<S, T...>(std::index_sequence_for<T...>{});
 
 }  // namespace detail
 

@@ -70,25 +70,34 @@ struct StencilCall {
   }
 
   /// The reach in each field.
-  static constexpr std::array<Reach, fields> reaches = [] {
-    constexpr auto found = reaches_of<S, typename TypeEntry<X>::type...>;
+  static constexpr std::array<FieldReach, fields> reaches = [] {
+    constexpr auto found = field_reaches_of<S, typename TypeEntry<X>::type...>;
     constexpr bool is_field[] = {!is_number<X>...};
-    std::array<Reach, fields> result{};
+    std::array<FieldReach, fields> result{};
     std::size_t next = 0;
     for (std::size_t i = 0; i < sizeof...(X); ++i)
-      if (is_field[i]) result[next++] = found.of[i];
+      if (is_field[i]) result[next++] = found[i];
     return result;
   }();
+  /// Whether element i of the result is at index i of all fields.
+  static constexpr bool is_aligned = !declares_stride<S>;
+
   static constexpr bool check_reach() {
     constexpr bool has_dims = [] {
-      for (const Reach& reach : reaches)
+      for (const Reach& reach : reaches_of<S, typename TypeEntry<X>::type...>.of)
         if (reach.dims != 0 && reach.dims != dims) return false;
       return true;
     }();
+    constexpr bool has_strides = []<std::size_t... I>(std::index_sequence<I...>) {
+      return (declared_stride<S, I>().is_valid(dims) && ...);
+    }(std::index_sequence_for<X...>{});
+    static_assert(has_strides,
+                  "cleave: the stride of a stencil is one positive number for all dimensions of "
+                  "its fields, or one per dimension: coarsen(2), refine(1, 2)");
     static_assert(has_dims,
                   "cleave: the reach of a stencil has another number of dimensions than its "
                   "fields; it reads u(-1, 0) in two dimensions, u(0, 0, 1) in three");
-    return has_dims;
+    return has_dims && has_strides;
   }
 
   static constexpr std::size_t results() { return count_stencil_results<S, X...>(); }

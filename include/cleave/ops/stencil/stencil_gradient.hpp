@@ -164,6 +164,8 @@ struct StencilOp<S, Edges<E...>> {
     static_assert((passes_gradients<E> && ...),
                   "cleave: the gradient of a stencil requires edges that are periodic, zero or "
                   "dirichlet(..)");
+    static_assert(!declares_stride<S>,
+                  "cleave: the gradient of a stencil with a stride is not supported");
     static_assert(!is_stencil_gradient<S>,
                   "cleave: the gradient of a stencil cannot be differentiated again");
     const auto& operand = std::get<std::size_t(I)>(std::tuple<const X&...>(x...));

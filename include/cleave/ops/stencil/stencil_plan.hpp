@@ -20,17 +20,17 @@ namespace cleave::detail {
 struct StencilFields {
   std::vector<FieldWindow> window{};
   std::vector<const ReturnMargin*> margin{};  ///< of each field; null: none
-  Box domain{};                               ///< of all ranks, indices of the first field
+  Box domain{};                               ///< of all ranks
   Box part{};                                 ///< of this rank
   std::vector<std::shared_ptr<void>> ghosts{};
 };
 
-/// The indices of the first field for which a stencil is computed: all, except where edges are
-/// `none`.
+/// The indices for which a stencil is computed: all, except where edges are `none`.
 ///
+/// @param target  extents of a target that may be coarser or finer than the fields; else no extents
 /// @throws Error if periodic fields differ in extents, or have too few elements for edges `none`
 CLEAVE_INLINE Box stencil_domain(const char* name, std::span<const FieldWindow> fields,
-                                 const ErrorContext& context);
+                                 const Shape& target, const ErrorContext& context);
 
 /// Checks a target of a stencil.
 ///

@@ -16,22 +16,37 @@
 
 namespace cleave::detail {
 
+/// The extent of the result in a dimension: that of the first field, coarser or finer.
+constexpr index_t natural_extent(const FieldWindow& first, int d) {
+  const DimMap& map = first.reach.maps[std::size_t(d)];
+  return -floor_divide(-map.den * first.domain[d], map.num);
+}
+
 CLEAVE_INLINE Box stencil_domain(const char* name, std::span<const FieldWindow> fields,
-                                 const ErrorContext& context) {
+                                 const Shape& target, const ErrorContext& context) {
   const auto fail = [&](int d, const std::string& message) {
     throw Error(name, "dimension " + std::to_string(d) + message, context);
   };
   Box domain = Box::of(fields[0].domain);
+  for (int d = 0; d < domain.dims(); ++d) {
+    bool ends = false;
+    for (const FieldWindow& field : fields) ends = ends || field.ends(d, 0) || field.ends(d, 1);
+    domain.end[d] = target.dims > 0 && !ends ? target[d] : natural_extent(fields[0], d);
+  }
   for (const FieldWindow& field : fields)
     for (int d = 0; d < domain.dims(); ++d) {
-      const index_t n = field.domain[d], lo = field.reach.lo[d], hi = field.reach.hi[d];
+      const index_t n = field.domain[d];
       const bool low = field.ends(d, 0), high = field.ends(d, 1);
-      if (low) domain.begin[d] = std::max(domain.begin[d], -lo);
-      if (high) domain.end[d] = std::min(domain.end[d], n - hi);
-      if (field.edge(d, 0) == EdgeKind::periodic && n != fields[0].domain[d])
+      const IndexRange inner = field.inner(d, {0, n});
+      if (low) domain.begin[d] = std::max(domain.begin[d], inner.begin);
+      if (high) domain.end[d] = std::min(domain.end[d], inner.end);
+      if (field.edge(d, 0) == EdgeKind::periodic && field.reach.is_aligned() &&
+          n != fields[0].domain[d])
         fail(d, " is periodic, and the fields' extents " + std::to_string(fields[0].domain[d]) +
                     " and " + std::to_string(n) + " differ");
-      if ((low && field.mirrors(d, 1) && n <= hi) || (high && field.mirrors(d, 0) && n <= -lo))
+      if (!(low && field.mirrors(d, 1)) && !(high && field.mirrors(d, 0))) continue;
+      const IndexRange read = image(field.reach.maps[std::size_t(d)], {0, domain.end[d]});
+      if (low ? read.end >= 2 * n : -read.begin >= n)
         fail(d, " has fewer elements than the stencil mirrors, and an edge `none`");
     }
   for (int d = 0; d < domain.dims(); ++d)
@@ -40,10 +55,17 @@ CLEAVE_INLINE Box stencil_domain(const char* name, std::span<const FieldWindow> 
   return domain;
 }
 
-/// The reach in a dimension, with that of elements that an edge mirrors.
-constexpr std::pair<index_t, index_t> exchanged_reach(const FieldWindow& field, int d) {
-  const index_t lo = field.reach.lo[d], hi = field.reach.hi[d];
-  return {field.mirrors(d, 1) && -hi < lo ? -hi : lo, field.mirrors(d, 0) && hi < -lo ? -lo : hi};
+/// What is read in a dimension, with elements that an edge mirrors. @param results  all ranks'
+constexpr DimMap exchanged_map(const FieldWindow& field, int d, IndexRange results) {
+  DimMap map = field.reach.maps[std::size_t(d)];
+  const index_t lo = floor_divide(map.lo, map.den), n = field.domain[d];
+  const index_t hi = floor_divide(map.hi + map.den - 1, map.den);
+  // an element farther than the last one of the field is mirrored as far before it
+  const IndexRange at = image({map.num, map.den, 0, 0}, results);
+  const index_t mirrored_lo = 2 * (n - at.end) - hi, mirrored_hi = -2 * at.begin - lo;
+  if (field.mirrors(d, 1)) map.lo = std::min(map.lo, map.den * mirrored_lo);
+  if (field.mirrors(d, 0)) map.hi = std::max(map.hi, map.den * mirrored_hi);
+  return map;
 }
 
 /// What a rank reads of a distributed field.
@@ -61,16 +83,17 @@ constexpr FieldNeeds field_needs(const FieldWindow& field, const Layout& layout,
   bool is_aligned = true;
   for (int d = 0; d < domain.dims(); ++d) {
     if (layout.sharding_axes(d) == 0) continue;
-    const auto [lo, hi] = exchanged_reach(field, d);
-    const bool is_periodic = field.edge(d, 0) == EdgeKind::periodic;
-    needs.result_shape[d] = domain.extent(d);
-    needs.maps[std::size_t(d)] = {1, 1, domain.begin[d] + lo, domain.begin[d] + hi,
-                                  is_periodic ? Beyond::wrap : Beyond::clip};
-    const bool fits = domain.begin[d] == 0 && domain.extent(d) == field.domain[d];
+    DimMap map = exchanged_map(field, d, {domain.begin[d], domain.end[d]});
+    const bool fits =
+        map.num == 1 && map.den == 1 && domain.begin[d] == 0 && domain.extent(d) == field.domain[d];
     is_aligned = is_aligned && fits;
-    result.exchanges = result.exchanges || !fits || lo < 0 || hi > 0;
+    result.exchanges = result.exchanges || !fits || map.lo < 0 || map.hi > 0;
+    map.lo += map.num * domain.begin[d], map.hi += map.num * domain.begin[d];
+    if (field.edge(d, 0) == EdgeKind::periodic) map.beyond = Beyond::wrap;
+    needs.maps[std::size_t(d)] = map;
+    needs.result_shape[d] = domain.extent(d);
   }
-  needs.own_in_place = is_aligned;
+  needs.own_in_place = true;
   needs.star = is_aligned && !field.reach.corners;
   return result;
 }
@@ -151,9 +174,11 @@ CLEAVE_INLINE void check_stencil_target(const char* name, const ConstView& y, co
                 {.shapes = to_string(y.extents)});
   require_distinct_elements(name, y);
   for (const FieldWindow& field : fields) {
-    bool reads_neighbours = false;
-    for (int d = 0; d < result.dims; ++d)
-      reads_neighbours = reads_neighbours || field.reach.lo[d] < 0 || field.reach.hi[d] > 0;
+    bool reads_neighbours = !field.reach.is_aligned();
+    for (int d = 0; d < result.dims; ++d) {
+      const DimMap& map = field.reach.maps[std::size_t(d)];
+      reads_neighbours = reads_neighbours || map.lo < 0 || map.hi > 0;
+    }
     if (!reads_neighbours && same_elements(y, field.elements)) continue;
     if (overlap(y, field.elements))
       throw Error(name, "the target shares elements with a field whose neighbours are read",
@@ -195,10 +220,9 @@ CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, cons
     if (!needs[k].exchanges) continue;
     const Box box = needs[k].needs.box(mesh.extents(), at);
     const DType dtype = field.elements.dtype;
-    const bool in_place = needs[k].needs.own_in_place;
     filled[k] = filled_part(field, needs[k], box);
     View received;
-    if (!in_place || !fits_margin(field, fields.margin[k], fields.part, box)) {
+    if (!fits_margin(field, fields.margin[k], fields.part, box)) {
       fields.margin[k] = nullptr;
       fields.ghosts.push_back(
           allocate_bytes(Host{}, checked_bytes(box.extents().begin(), box.dims(), size_of(dtype))));
@@ -211,9 +235,7 @@ CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, cons
                      {const_cast<void*>(field.elements.data), dtype, field.elements.extents,
                       field.elements.strides},
                      received});
-    if (fields.margin[k] != nullptr) continue;
-    if (in_place) field.ghosts = received, field.ghost_box = box;
-    else field.elements = received[filled[k].relative_to(box.begin)], field.has = filled[k];
+    if (fields.margin[k] == nullptr) field.ghosts = received, field.ghost_box = box;
   }
   if (!reads.empty()) redistribution::read_boxes<Host>(name, reads, mesh);
   fill_margins(fields, filled);

@@ -11,6 +11,7 @@
 #include <cleave/ops/engine/operation.hpp>
 #include <cleave/ops/stencil/field_window.hpp>
 #include <cleave/ops/stencil/reach.hpp>
+#include <cleave/ops/stencil/stride.hpp>
 
 namespace cleave::detail {
 
@@ -47,7 +48,7 @@ class FieldAt {
 template <class T, int Dims>
 class OperandRow {
  public:
-  OperandRow(const FieldBlock*& next, const Number<T>*) : OperandRow(*next++) {}
+  OperandRow(const FieldBlock*& next, const Number<T>*, const Box&) : OperandRow(*next++) {}
 
   /// The row whose indices in the outer dimensions are `at`, counted from the block's.
   void start(const Shape& at) {
@@ -73,7 +74,7 @@ class OperandRow {
 template <class T, int Dims>
 class OperandRow<Number<T>, Dims> {
  public:
-  OperandRow(const FieldBlock*&, const Number<T>* number) : value_(number->value) {}
+  OperandRow(const FieldBlock*&, const Number<T>* number, const Box&) : value_(number->value) {}
 
   void start(const Shape&) {}
   void advance() {}
@@ -82,6 +83,56 @@ class OperandRow<Number<T>, Dims> {
  private:
   T value_;
 };
+
+/// The rows of operand I of a stencil S with strides. @see OperandRow
+template <class S, std::size_t I, class T, int Dims>
+class StridedRow {
+ public:
+  StridedRow(const FieldBlock*& next, const Number<T>*, const Box& block)
+      : first_(static_cast<const T*>(next->first)), begin_(block.begin), index_(begin_) {
+    for (int d = 0; d < Dims; ++d) strides_[d] = next->strides[d];
+    ++next;
+  }
+
+  void start(const Shape& at) {
+    row_ = first_;
+    for (int d = 0; d < Dims - 1; ++d) {
+      index_[d] = begin_[d] + at[d];
+      row_ += (place(d, index_[d]) - place(d, begin_[d])) * strides_[d];
+    }
+  }
+  void advance() {
+    if constexpr (Dims > 1) {
+      constexpr int d = Dims - 2;
+      row_ += (place(d, index_[d] + 1) - place(d, index_[d])) * strides_[d];
+      ++index_[d];
+    }
+  }
+  FieldAt<T, Dims> at(const index_t* index, index_t column) const {
+    constexpr int d = Dims - 1;
+    constexpr DimMap map = declared_stride<S, I>().map(d);
+    index_t to_right = column * map.num;
+    if constexpr (map.den > 1)  // unsigned: a shift for powers of two
+      to_right = index_t(std::size_t(begin_[d] % map.den + column) / std::size_t(map.den));
+    return {row_ + to_right, strides_, index, column};
+  }
+
+ private:
+  static constexpr index_t place(int d, index_t result) {
+    constexpr Stride stride = declared_stride<S, I>();
+    const DimMap map = stride.map(d);
+    return floor_divide(map.num * result, map.den);
+  }
+
+  const T* first_;
+  const T* row_ = nullptr;
+  index_t strides_[Dims];
+  Shape begin_, index_;  ///< in the result
+};
+
+template <class S, std::size_t I, class T, int Dims>
+using operand_row_t = std::conditional_t<declares_stride<S> && !is_number<T>,
+                                         StridedRow<S, I, T, Dims>, OperandRow<T, Dims>>;
 
 /// Where a result is written; the innermost dimension has stride 1.
 template <class T>
@@ -125,8 +176,8 @@ struct StencilLoops<S, Dims, Types<R...>, T...> {
   template <std::size_t... I>
   void compute(const Box& block, const FieldBlock* fields, std::index_sequence<I...>) const {
     // in the order of the fields: braces evaluate from left to right
-    std::tuple<OperandRow<T, Dims>...> in{
-        OperandRow<T, Dims>(fields, static_cast<const typename NumberOf<T>::type*>(numbers[I]))...};
+    std::tuple<operand_row_t<S, I, T, Dims>...> in{operand_row_t<S, I, T, Dims>(
+        fields, static_cast<const typename NumberOf<T>::type*>(numbers[I]), block)...};
     auto out = results;
     const Shape place = block.relative_to(origin).begin;
     index_t index[Dims];
