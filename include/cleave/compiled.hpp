@@ -41,8 +41,8 @@
 #include <cleave/redistribute/explain_needs_body.hpp>
 #include <cleave/redistribute/read_boxes_body.hpp>
 #include <cleave/redistribute/redistribute_local_body.hpp>
+#include <cleave/redistribute/regroup_body.hpp>
 #include <cleave/rules/explain_solution_body.hpp>
-#include <cleave/rules/groups_body.hpp>
 #include <cleave/tensor/host_cache_body.hpp>
 #include <cleave/tensor/npy_body.hpp>
 #include <cleave/tensor/print_body.hpp>

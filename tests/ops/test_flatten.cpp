@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -98,42 +100,81 @@ TEST_CASE("the placements of merged and split dimensions stand in their types") 
   });
 }
 
-TEST_CASE("a sharded dimension inside of a merged one is made whole") {
-  on_ranks({2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
-    const auto x = placed<double, Placements<Shard<1>>>(mesh, Extents2{3, 5}, 0);
-    CommTrace trace(world);
-    const auto y = flatten(x);
-    static_assert(lies<decltype(y), Replicate>);
-    CHECK(trace.count(CollectiveKind::all_gather) == 1);
-    check_equal(y, reshaped(expected(x, 0), {15}));
-    const auto z = reshape(x, {5, 3});
-    static_assert(lies<decltype(z), Replicate>);
-    check_equal(z, reshaped(expected(x, 0), {5, 3}));
-  });
+namespace {
+
+/// The row-major numbers of the elements of a rank.
+std::vector<index_t> numbers(const Layout& layout, const naive::Indices& shape,
+                             const naive::Indices& mesh, const naive::Indices& at) {
+  std::vector<index_t> result;
+  for (const naive::Indices& i : naive::elements(layout, shape, mesh, at)) {
+    index_t n = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) n = n * shape[d] + i[d];
+    result.push_back(n);
+  }
+  return result;
+}
+/// Compares y with the elements of x in row-major order, and what this rank receives with what it
+/// lacks
+template <class X, class Op>
+void check_regrouped(const X& x, const Op& op) {
+  CommTrace trace(x.mesh());
+  const auto y = op(x);
+  using Y = std::remove_cvref_t<decltype(y)>;
+  const auto mesh = naive::to_indices(x.mesh().extents()),
+             at = naive::to_indices(x.mesh().state().coordinate());
+  const auto had = numbers(x.layout, naive::to_indices(Shape(x.shape())), mesh, at);
+  index_t lacks = 0;
+  for (const index_t n : numbers(Y::layout, naive::to_indices(Shape(y.shape())), mesh, at))
+    lacks += std::find(had.begin(), had.end(), n) == had.end();
+  CHECK(trace.received_bytes() == lacks * index_t(sizeof(typename X::value_type)));
+  trace.clear();
+  auto want = expected(x, 0);
+  want.shape = naive::to_indices(Shape(y.shape()));
+  check_equal(y, want);
 }
 
-TEST_CASE("shards that end inside of a merged dimension are an error on all ranks") {
-  on_ranks({2}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
-    const auto x = placed<double, Placements<Shard<0>>>(mesh, Extents2{3, 4}, 0);
-    CHECK(
-        error_of([&] { flatten(x); })
-            .find(
-                "flatten: dimension 0 of the result is 3 x 4 and sharded over 'tp', where "
-                "shards end inside the factor 4: 3 must be divisible by 2; or redistribute that "
-                "dimension to Replicate first [shapes [3, 4]; placements (Shard(0)); mesh tp=2") ==
-        0);
-    const auto y = placed<double, Placements<Shard<0>>>(mesh, Extents1{12}, 0);
-    CHECK(error_of([&] {
-            unflatten(y, dim<0>{}, {3, 4});
-          }).find("unflatten: dimension 0 of the operand is 3 x 4") == 0);
-    check_equal(unflatten(y, dim<0>{}, {4, 3}), reshaped(expected(y, 0), {4, 3}));
-    // shards of other dimensions do not matter
-    check_equal(
-        flatten(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), dim<0, 1>{}),
-        reshaped(expected(placed<double, Placements<Shard<2>>>(mesh, Extents3{3, 4, 3}, 0), 0),
-                 {12, 3}));
+}  // namespace
+
+TEST_CASE("merged and split dimensions whose shards end elsewhere: ranks receive what they lack") {
+  on_ranks({2, 3, 4, 7}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    for (const Extents3 e : {Extents3{6, 4, 3}, Extents3{3, 5, 2}, Extents3{1, 7, 2},
+                             Extents3{2, 1, 5}, Extents3{0, 3, 2}, Extents3{5, 0, 2}}) {
+      each_placements<1, Shard<0>, Shard<1>, Shard<2>>([&](auto p) {
+        const auto x = placed<double, decltype(p)>(mesh, e, 0);
+        about(described(x), [&] {
+          check_regrouped(x, [](const auto& of) { return flatten(of); });
+          check_regrouped(x, [](const auto& of) { return flatten(of, dim<0, 1>{}); });
+          check_regrouped(x, [](const auto& of) { return flatten(of, dim<1, 2>{}); });
+          check_regrouped(x, [&](const auto& of) { return unflatten(of, dim<0>{}, {e[0], 1}); });
+          if (e[0] == 6) {
+            check_regrouped(x, [&](const auto& of) { return unflatten(of, dim<0>{}, {2, 3}); });
+            check_regrouped(x, [&](const auto& of) { return unflatten(of, dim<0>{}, {3, 2}); });
+            check_regrouped(x, [&](const auto& of) { return unflatten(of, dim<1>{}, {2, 2}); });
+            check_regrouped(x, [&](const auto& of) { return reshape(of, {8, 9}); });
+            check_regrouped(x, [&](const auto& of) { return reshape(of, {1, 18, 2, 2}); });
+          }
+          check_regrouped(x, [&](const auto& of) { return reshape(of, {e[0] * e[2], e[1]}); });
+        });
+      });
+    }
+  });
+}
+TEST_CASE("two axes shard merged dimensions, the same one or different ones") {
+  on_ranks({4, 6}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2}, TestDevice{});
+    for (const Extents3 e :
+         {Extents3{6, 4, 3}, Extents3{3, 5, 2}, Extents3{1, 7, 2}, Extents3{5, 2, 2}}) {
+      each_placements<2, Shard<0>, Shard<1>, Shard<2>, Replicate>([&](auto p) {
+        const auto x = placed<float, decltype(p)>(mesh, e, 0);
+        about(described(x), [&] {
+          check_regrouped(x, [](const auto& of) { return flatten(of); });
+          check_regrouped(x, [](const auto& of) { return flatten(of, dim<0, 1>{}); });
+          check_regrouped(x, [](const auto& of) { return flatten(of, dim<1, 2>{}); });
+          check_regrouped(x, [&](const auto& of) { return reshape(of, {e[0] * e[2], e[1]}); });
+        });
+      });
+    }
   });
 }
 

@@ -29,11 +29,12 @@ namespace cleave {
 ///   a result lacks is reduced over; one that only results have is new (its extent is an argument
 ///   of the op). A scalar operand has no letters. Letters in parentheses are one dimension, whose
 ///   indices count through these factors, the last one fastest: "abc->(ab)c" merges two dimensions.
-///   The first factor of such a group may stay sharded; the others must not be sharded.
+///   The first factor of such a group may stay sharded; the others must not be sharded, unless the
+///   first one reads them.
 /// - `reads`: pairs of letters, "be": an index of the result's dimension e reads some indices of
-/// the
-///   operands' dimension b, whose shards may be kept: the ranks then receive what they lack. Both
-///   may be one letter. The operation says which indices. @see DimMap
+///   the operands' dimension b, whose shards may be kept: the ranks then receive what they lack.
+///   Both may be one letter; e may be the first one of a group, and b another one of it. The
+///   operation says which indices. @see DimMap, Regrouping
 /// - `reduction`: the ReduceOp of the factors that are reduced over; default `ReduceOp::sum`.
 /// - `replicated`: the factors that must not be sharded, "k"; default none.
 /// - `partials`: rows that say which partial results partial operands give, "sum,R->sum": if the
@@ -273,7 +274,7 @@ constexpr Rule read_rule() {
       const int f = factor_index(rule, pairs[i]);
       const int g = i + 1 < pairs.size() ? factor_index(rule, pairs[i + 1]) : -1;
       if (f < 0 || g < 0) rule.fault = Rule::Fault::reads;
-      else rule.reader[std::size_t(f)] = std::int8_t(g);
+      else rule.reader[std::size_t(f)] = std::int8_t(g), rule.replicated &= ~(1u << f);
     }
   }
   if constexpr (requires { Data::partials; }) {

@@ -123,13 +123,12 @@ constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* a
     const int g = c.reads ? rule.reader[std::size_t(f)] : f;
     bool appears = false;
     for (int i = 0; i < rule.operands; ++i) {
-      for (int e = 0; e < rule.factors; ++e) {  // f, or all that the same indices read
-        if (e != f && (!c.reads || rule.reader[std::size_t(e)] != g)) continue;
-        const int d = rule.operand[std::size_t(i)].dim_of(e);
-        if (d < 0) continue;
-        appears = true;
-        c.required[std::size_t(i)] = Placement::shard(d);
-      }
+      int d = rule.operand[std::size_t(i)].dim_of(f);
+      for (int e = 0; e < rule.factors && d < 0; ++e)  // another one that the same indices read
+        if (c.reads && rule.reader[std::size_t(e)] == g) d = rule.operand[std::size_t(i)].dim_of(e);
+      if (d < 0) continue;
+      appears = true;
+      c.required[std::size_t(i)] = Placement::shard(d);
     }
     for (int k = 0; k < rule.results; ++k) {
       const int d = rule.result[std::size_t(k)].dim_of(g);

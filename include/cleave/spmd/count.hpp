@@ -7,6 +7,7 @@
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/cost.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
+#include <cleave/redistribute/regroup.hpp>
 #include <cleave/spmd/program.hpp>
 
 namespace cleave::spmd {
@@ -57,6 +58,19 @@ constexpr int count(const Plan& plan, StepKind kind, AxisMask axes) {
   return n;
 }
 
+/// The number of collectives of an instruction that regroups dimensions.
+/// @param mesh  null: each axis has several ranks, and shards end at the same elements if they may
+template <AnyProgram P>
+constexpr int regroupings(const P& program, const Instruction& instruction, const Shape* mesh) {
+  const PlacedValue& from = program.values[std::size_t(instruction.operand[0])];
+  const PlacedValue& to = program.values[std::size_t(instruction.first)];
+  const redistribution::Regroup how{
+      {from.layout}, {to.layout}, from.shape, to.shape, instruction.op->regrouping};
+  const Shape several = Shape::filled(from.layout.axes, 2);
+  const bool stays = mesh != nullptr ? how.stays(*mesh) : how.may_stay(several);
+  return stays ? 0 : how.pieces(mesh != nullptr ? *mesh : several);
+}
+
 /// The number of operands of which a program's operations read elements of other shards.
 /// @param mesh  the extents of the axes, or null: each has several ranks
 template <AnyProgram P>
@@ -64,6 +78,10 @@ constexpr int reads(const P& program, const Shape* mesh) {
   int count = 0;
   for (const Instruction& instruction : program.code) {
     if (instruction.kind != InstructionKind::compute) continue;
+    if (instruction.op->regrouping.result > 0) {
+      count += regroupings(program, instruction, mesh);
+      continue;
+    }
     const Rule& rule = *instruction.op->rule;
     for (int i = 0; i < instruction.operands; ++i) {
       const Rule::Operand& operand = rule.operand[std::size_t(i)];
@@ -100,7 +118,8 @@ constexpr int count(const P& program, StepKind kind, AxisMask axes, const Shape&
 }
 
 /// The number of steps of a program that communicate, and of operands of which operations read
-/// elements of other shards.
+/// elements of other shards. Of merged and split dimensions, whose shards may end at the same
+/// elements, only those are counted that never do.
 template <AnyProgram P>
 constexpr int communications(const P& program) {
   return detail::reads(program, nullptr) +

@@ -39,10 +39,9 @@ constexpr std::array<Layout, sizeof...(X)> schemas_of(const X&...) {
 /// Options of `expand`.
 struct ExpandOptions {
   bool partial_outputs = false;  ///< outputs may stay Partial; by default they become Replicate
-  /// The extents of the mesh, if known. Then an empty fault means that the program runs on it, and
-  /// it runs on no other: where shards of merged and split dimensions end is checked, and an axis
-  /// of one rank does not divide anything, so that a dimension of extent 1 may repeat even if it is
-  /// "sharded" over that axis.
+  /// The extents of the mesh, if known. Then the program runs on no other: an axis of one rank does
+  /// not divide anything, so that a dimension of extent 1 may repeat even if it is "sharded" over
+  /// that axis.
   Shape mesh{};
 };
 
@@ -232,25 +231,6 @@ class Expansion {
     return true;
   }
 
-  /// Looks for shards that end inside a factor of a dimension. @return false for a fault
-  constexpr bool find_groups(int n, const Solution& solution) {
-    const Node& node = graph_.nodes[std::size_t(n)];
-    const Rule& rule = *node.op->rule;
-    std::array<const Layout*, std::size_t(max_operands)> placed{};
-    for (int i = 0; i < rule.operands; ++i)
-      if (!value(node.operand[std::size_t(i)]).is_number)
-        placed[std::size_t(i)] = &solution.required[std::size_t(i)];
-    cleave::detail::FactorExtents extents{};
-    read_extents(rule, false, shapes_of(node).data(),
-                 fresh_extents(*node.op, value(node.first).shape), extents);
-    const auto conflict =
-        find_group_conflict(rule, extents, placed.data(), solution.computed.data(), options_.mesh);
-    if (!conflict.found) return true;
-    fail(FaultKind::inside_group, n, -1, node.name);
-    program_.fault.group = conflict;
-    return false;
-  }
-
   using OperandShapes = std::array<cleave::detail::ExtentsRef, std::size_t(max_operands)>;
 
   constexpr OperandShapes shapes_of(const Node& node) const {
@@ -283,7 +263,6 @@ class Expansion {
       from[std::size_t(i)] = layout_of(node.operand[std::size_t(i)]);
     Solution solution = solve(rule, from, asks ? &asked : nullptr);
     if (node.op->broadcasts && !find_needed(n, from, solution.required)) return false;
-    if (rule.kept != 0 && options_.mesh.dims > 0 && !find_groups(n, solution)) return false;
     std::array<int, std::size_t(max_operands)> operand{};
     for (int i = 0; i < rule.operands; ++i) {
       const Layout& to = solution.required[std::size_t(i)];
@@ -382,10 +361,6 @@ constexpr void refuse() {
   static_assert(Why != FaultKind::not_explicit,
                 "cleave: explicit_communication: an operand of this node would be redistributed; "
                 "call redistribute before the operation");
-  static_assert(Why != FaultKind::inside_group,
-                "cleave: at this node shards end inside a factor of a dimension that is merged or "
-                "split: the extent of its first factor must be divisible by the number of shards; "
-                "or redistribute that dimension to Replicate first");
   using where [[maybe_unused]] =
       typename cannot_be_expanded_at<Node, Name...>::see_the_name_of_this_type;
 }

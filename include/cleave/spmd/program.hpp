@@ -13,8 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include <cleave/mesh/mesh_state.hpp>
-#include <cleave/rules/groups.hpp>
+#include <cleave/placement/placement.hpp>
 #include <cleave/spmd/graph.hpp>
 
 namespace cleave::spmd {
@@ -74,7 +73,6 @@ enum class FaultKind : std::uint8_t {
   asked_partial,    ///< a node's request contains Partial
   repeats_sharded,  ///< an operand repeats a dimension of extent 1 that it shards
   not_explicit,     ///< explicit_communication: an operand would be redistributed
-  inside_group,     ///< shards end inside a factor of a merged or split dimension
 };
 
 constexpr const char* text_of(FaultKind kind) {
@@ -96,7 +94,6 @@ constexpr const char* text_of(FaultKind kind) {
     case FaultKind::not_explicit:
       return "explicit_communication: an operand would be redistributed; call redistribute before "
              "the operation";
-    case FaultKind::inside_group: return "shards end inside a factor of a dimension";
   }
   return "";
 }
@@ -104,10 +101,9 @@ constexpr const char* text_of(FaultKind kind) {
 /// The reason why a graph cannot be expanded with some schemas, and where.
 struct Fault {
   FaultKind kind = FaultKind::none;
-  int node = -1;                          ///< of the graph; -1: the fault is in an input's schema
-  int place = -1;                         ///< which operand, or which input
-  const char* name = "";                  ///< of the node or of the input
-  cleave::detail::GroupConflict group{};  ///< of inside_group: which dimension
+  int node = -1;          ///< of the graph; -1: the fault is in an input's schema
+  int place = -1;         ///< which operand, or which input
+  const char* name = "";  ///< of the node or of the input
 
   constexpr explicit operator bool() const { return kind != FaultKind::none; }
   friend constexpr bool operator==(const Fault& a, const Fault& b) {
@@ -116,17 +112,11 @@ struct Fault {
 };
 
 /// "node 3 (matmul): .."
-/// @param mesh  gives axes their names; null: they are numbered
-inline std::string to_string(const Fault& fault, const MeshState* mesh = nullptr) {
+inline std::string to_string(const Fault& fault) {
   std::string text;
   if (fault.node >= 0) text = "node " + std::to_string(fault.node) + " (" + fault.name + "): ";
   else if (fault.place >= 0) text = std::string("input '") + fault.name + "': ";
-  if (fault.kind != FaultKind::inside_group) return text + text_of(fault.kind);
-  std::string axes = mesh != nullptr ? mesh->label(fault.group.axes) : "";
-  for (int a = 0; mesh == nullptr && fault.group.axes >> a != 0; ++a)
-    if (fault.group.axes >> a & 1u)
-      axes += (axes.empty() ? "axis " : ", axis ") + std::to_string(a);
-  return text + cleave::detail::to_string(fault.group, axes);
+  return text + text_of(fault.kind);
 }
 
 /// The members of a program other than its lists.

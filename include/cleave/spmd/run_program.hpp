@@ -167,11 +167,9 @@ class Runner {
 
   void require_fit(const ProgramFacts& of, std::string_view device) const {
     const Shape& extents = mesh_->extents();
-    const bool same_axes = of.axes == extents.dims;
     if (of.fault)
-      throw Error("spmd::run", "the program could not be expanded: " +
-                                   to_string(of.fault, same_axes ? mesh_ : nullptr));
-    if (!same_axes)
+      throw Error("spmd::run", "the program could not be expanded: " + to_string(of.fault));
+    if (of.axes != extents.dims)
       throw Error("spmd::run",
                   "the program is for " + std::to_string(of.axes) + " mesh axes, not for " +
                       std::to_string(extents.dims),

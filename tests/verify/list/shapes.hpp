@@ -63,17 +63,14 @@ constexpr void each_shape(const Visit& visit) {
   visit(listed<BroadcastDims<2u>, SameTypes<2, double, Complex>, DimsOf<1, 2>, 1>(
       CLEAVE_CALL_2(x, like, broadcast_dims<2u>(x, like))));
   visit(listed<Flatten<0, 2>, SameTypes<1, double, bool>, DimsOf<3>>(
-      "flatten(x, dim<0, 1>{}); dimension 1 is gathered",
-      [](const auto& x) { return flatten(x, dim<0, 1>{}); }));
-  visit(listed<Flatten<0, 2>, SameTypes<1, double, Int>, DimsOf<2>>(
-      "flatten(x); all dimensions but 0 are gathered", [](const auto& x) { return flatten(x); }));
+      CLEAVE_CALL_1(x, flatten(x, dim<0, 1>{}))));
+  visit(listed<Flatten<0, 2>, SameTypes<1, double, Int>, DimsOf<2>>(CLEAVE_CALL_1(x, flatten(x))));
   visit(listed<Unflatten<0, 2>, SameTypes<1, double, Complex>, DimsOf<2>>(
       CLEAVE_CALL_1(x, unflatten(x, dim<0>{}, {-1, 2}))));
   visit(listed<Unflatten<1, 3>, SameTypes<1, double>, DimsOf<2>>(
       CLEAVE_CALL_1(x, unflatten(x, dim<1>{}, {-1, 1, 3}))));
   visit(listed<Reshape<3>, SameTypes<1, double, bool>, DimsOf<2>>(
-      "reshape(x, {-1, 1, 2}); all dimensions are gathered",
-      [](const auto& x) { return reshape(x, {-1, 1, 2}); }));
+      CLEAVE_CALL_1(x, reshape(x, {-1, 1, 2}))));
   visit(listed<Squeeze<1>, SameTypes<1, double, Int>, DimsOf<3>>(
       "squeeze(x, dim<1>{}); dimension 1 is gathered",
       [](const auto& x) { return squeeze(x, dim<1>{}); }));

@@ -39,10 +39,6 @@ struct Naive {
   std::vector<naive::Indices> extents{};
   /// Letters of the operands, equal for equal extents, if not those of the rule.
   std::vector<std::string> letters{};
-  /// The error of a call that cannot run under these placements; "" if it can run.
-  std::function<std::string(const std::vector<naive::Indices>& shapes,
-                            const std::vector<Layout>& layouts, const naive::Indices& mesh)>
-      refusal{};
 
   Domain domain_of(std::size_t operand) const {
     return operand < domain.size() ? domain[operand] : Domain::any;

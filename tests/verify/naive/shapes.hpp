@@ -7,21 +7,6 @@ namespace cleave::testing {
 
 namespace naive_shapes {
 
-/// "" if the shards of a dimension of outer * inner indices are those of a dimension of `outer`
-/// indices; otherwise the error of the refused call.
-inline std::string refusal_of(std::size_t dim, index_t outer, index_t inner, const Layout& layout,
-                              const naive::Indices& mesh) {
-  const naive::Indices few(dim + 1, outer), many(dim + 1, outer * inner);
-  for (const naive::Indices& here : naive::all_indices(mesh)) {
-    naive::Indices wanted;
-    for (const index_t i : naive::owned(layout, int(dim), few, mesh, here))
-      for (index_t j = 0; j < inner; ++j) wanted.push_back(i * inner + j);
-    if (naive::owned(layout, int(dim), many, mesh, here) != wanted)
-      return "where shards end inside the factor";
-  }
-  return "";
-}
-
 /// The same elements in the same order, with other extents.
 inline Numbers reshaped(const Numbers& x, const naive::Indices& shape) {
   Numbers y(shape);
@@ -78,17 +63,12 @@ Naive naive_of(ops::BroadcastDims<Mask>) {
 template <int First, int Count>
 Naive naive_of(ops::Flatten<First, Count>) {
   static_assert(First == 0 && Count == 2);
-  Naive naive{[](const Arrays& x) {
+  return {[](const Arrays& x) {
     naive::Indices shape = x[0].shape;
     shape[1] *= shape[0];
     shape.erase(shape.begin());
     return naive_shapes::reshaped(x[0], shape);
   }};
-  naive.refusal = [](const std::vector<naive::Indices>& x, const std::vector<Layout>& layouts,
-                     const naive::Indices& mesh) {
-    return naive_shapes::refusal_of(0, x[0][0], x[0][1], layouts[0], mesh);
-  };
-  return naive;
 }
 /// To {-1, 2}, or {-1, 1, 3}.
 template <int First, int Count>
@@ -104,11 +84,6 @@ Naive naive_of(ops::Unflatten<First, Count>) {
   }};
   naive.extents = First == 0 ? std::vector<naive::Indices>{{10, 3}, {12, 2}, {2, 5}, {0, 3}}
                              : std::vector<naive::Indices>{{4, 15}, {2, 12}, {3, 3}, {2, 0}};
-  naive.refusal = [](const std::vector<naive::Indices>& x, const std::vector<Layout>& layouts,
-                     const naive::Indices& mesh) {
-    return naive_shapes::refusal_of(std::size_t(First), x[0][std::size_t(First)] / inner, inner,
-                                    layouts[0], mesh);
-  };
   return naive;
 }
 /// To {-1, 1, 2}.

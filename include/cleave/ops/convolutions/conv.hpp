@@ -139,8 +139,8 @@ constexpr auto conv2d(const X& x, const W& weight, const Convolution<2>& how = {
 }
 
 /// Grouped convolution: `conv2d(x, weight, bias, ChannelGroups{4})`, with weight [filters,
-/// channels / groups, rows, columns]. If channels or filters are sharded, the number of groups must
-/// be divisible by the number of shards.
+/// channels / groups, rows, columns]. If channels or filters are sharded and the number of shards
+/// does not divide the number of groups, ranks exchange those of their groups that they lack.
 template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
 constexpr auto conv2d(const X& x, const W& weight, const B& bias, ChannelGroups groups,
                       const Convolution<2>& how = {}) {

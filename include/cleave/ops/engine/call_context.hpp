@@ -16,7 +16,6 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/rules/explain_solution.hpp>
 #include <cleave/rules/extents.hpp>
-#include <cleave/rules/groups.hpp>
 
 namespace cleave::detail {
 
@@ -78,13 +77,6 @@ struct CallContext {
 
   /// @throws Error if an operand broadcasts a dimension that it shards. @see needed
   [[gnu::cold]] void require_repeatable(const Layout* required) const;
-
-  /// @param fresh     extents of the factors that no operand has
-  /// @param in        the operands with their current layouts
-  /// @param computed  the results' layouts
-  /// @throws Error    on all ranks of the mesh, if a shard ends inside a group
-  [[gnu::cold]] void require_whole_groups(const Shape& fresh, const OperandRef* in,
-                                          const Layout* computed) const;
 
   ErrorContext context() const { return context_of(operands, info.rule->operands); }
 

@@ -10,7 +10,6 @@
 #include <cleave/ops/engine/call_context.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/rules/explain_solution.hpp>
-#include <cleave/rules/groups.hpp>
 
 namespace cleave::detail {
 
@@ -46,23 +45,6 @@ CLEAVE_INLINE Layout CallContext::needed(int i, const Layout& required) const {
 CLEAVE_INLINE void CallContext::require_repeatable(const Layout* required) const {
   for (int i = 0; i < info.rule->operands; ++i)
     if (operands[i].mesh != nullptr) static_cast<void>(needed(i, required[i]));
-}
-
-CLEAVE_INLINE void CallContext::require_whole_groups(const Shape& fresh, const OperandRef* in,
-                                                     const Layout* computed) const {
-  const Rule& rule = *info.rule;
-  std::array<ExtentsRef, std::size_t(max_operands)> shapes{};
-  std::array<const Layout*, std::size_t(max_operands)> layouts{};
-  for (int i = 0; i < rule.operands; ++i) {
-    shapes[std::size_t(i)] = {in[i].shape, in[i].dims};
-    layouts[std::size_t(i)] = in[i].layout;
-  }
-  FactorExtents known;
-  read_extents(rule, false, shapes.data(), fresh, known);
-  const GroupConflict conflict =
-      find_group_conflict(rule, known, layouts.data(), computed, mesh->extents());
-  if (conflict.found)
-    throw Error(info.name, to_string(conflict, mesh->label(conflict.axes)), context());
 }
 
 CLEAVE_INLINE void CallContext::require_same_mesh(const MeshState& other) const {

@@ -13,6 +13,7 @@
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/ops/engine/operation.hpp>
 #include <cleave/placement/dim_map.hpp>
+#include <cleave/placement/regrouping.hpp>
 #include <cleave/rules/extents.hpp>
 
 namespace cleave::detail {
@@ -32,6 +33,8 @@ struct OpInfo {
   void (*run)(const void* op, const cleave::Task& task) = nullptr;
   /// Which indices of an operand the results read; null: its own. @see operation.hpp
   DimMap (*read_map)(const void* op, int operand, int d, const OperandRef* in) = nullptr;
+  /// Which dimensions become others with the same elements, if the operation does only this.
+  Regrouping regrouping{};
 };
 
 template <class T, int Dims>
@@ -136,6 +139,11 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
                 {},
                 &run};
     if constexpr (reads_more<Op>) info.read_map = &read_map;
+    if constexpr (requires { Op::regrouping(1); }) info.regrouping = Op::regrouping(Dims...);
+    static_assert(
+        rule_of<Sig>.kept == 0 || requires { Op::regrouping(1); },
+        "cleave: an operation whose factors have parentheses states its regrouping: "
+        "shards may end inside a dimension that it merges or splits");
     static_assert(rule_of<Sig>.results == Results::size,
                   "cleave: an operation names one element type per result of its factors");
     [&]<class... R>(Types<R...>) {

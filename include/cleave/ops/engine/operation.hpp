@@ -24,6 +24,9 @@
 //               dimension d of an operand; `in` are all, with their shapes. The kernel receives the
 //               elements that its part of the result reads (or more), from the global index
 //               task.in_box on
+//   regrouping(dims)   of an operand with that many dimensions: required if factors have
+//               parentheses. The operation does nothing else: where shards do not stay, ranks
+//               exchange elements instead of calling it
 //   result      the element type of the result, or `Types<..>` of several; by default the first
 //               operand's; a member template `result_of<T..>` may compute it
 //   extents()   the extents of the factors that only results have

@@ -19,6 +19,7 @@
 #include <cleave/ops/engine/read_operands.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/redistribute_local.hpp>
+#include <cleave/redistribute/regroup.hpp>
 #include <cleave/rules/solver.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
@@ -97,6 +98,37 @@ template <class Device>
     view_copy<Device>(call, op, in[0], computed, &y, &out, read);
 }
 
+/// How ranks exchange the elements of an operation that regroups dimensions; nothing if shards
+/// stay.
+inline std::optional<redistribution::Regroup> regroup_of(const CallContext& call,
+                                                         const OperandRef* in,
+                                                         const Layout* computed,
+                                                         const index_t* shape) {
+  if (call.info.regrouping.result == 0 || call.mesh == nullptr || !call.mesh->is_member())
+    return {};
+  const redistribution::Regroup how{{*in[0].layout},
+                                    {*computed},
+                                    shape_at(in[0].shape, in[0].dims),
+                                    shape_at(shape, call.info.rule->result[0].dims),
+                                    call.info.regrouping};
+  if (how.stays(call.mesh->extents())) return {};
+  return how;
+}
+
+/// @param result  dense
+template <class Device>
+void regroup_into(const CallContext& call, const redistribution::Regroup& how,
+                  const OperandRef& operand, const View& result) {
+  redistribution::Block source = block_of(operand);
+  if (!source.view.contiguous()) {
+    redistribution::Block copy =
+        redistribution::allocate<Device>(operand.dtype, source.view.extents);
+    strided_copy(Device{}, source.view, copy.view);
+    source = std::move(copy);
+  }
+  redistribution::regroup(call.info.name, how, source.view, result, *call.mesh);
+}
+
 /// Allocates the results and runs the kernel.
 ///
 /// @param op        the operation, with its attributes
@@ -110,9 +142,15 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
              const Layout* computed, RawResult* results) {
   const OpInfo& info = call.info;
   const Rule& rule = *info.rule;
-  if (rule.kept != 0 && call.mesh != nullptr && call.mesh->is_member())
-    call.require_whole_groups(fresh, in, computed);
   for (int k = 0; k < rule.results; ++k) set_extents(call, in, fresh, computed, k, results[k]);
+  if (const auto how = regroup_of(call, in, computed, results[0].shape)) [[unlikely]] {
+    redistribution::Block block = redistribution::allocate<Device>(
+        info.dtype[0], shape_at(results[0].extents, rule.result[0].dims));
+    regroup_into<Device>(call, *how, in[0], block.view);
+    results[0].data = block.view.data;
+    results[0].storage = std::move(block.storage);
+    return;
+  }
   std::optional<ReadOperands<Device>> there;
   if (info.read_map != nullptr && call.mesh != nullptr) [[unlikely]]
     in = there.emplace(call, op, in, computed, results[0].shape).data();

@@ -1,13 +1,16 @@
 // Merging and splitting dimensions: flatten, unflatten, reshape.
 //
-// The result's placements are known at compile time: the first of the merged dimensions (or of
-// those that result from a split) keeps its shards, without communication; the solver redistributes
-// shards of the others. Shard boundaries are checked at run time, on all ranks alike.
+// The result's placements are known at compile time: shards of these dimensions become shards of
+// the merged one, or of the first new one. Where shards of both end at the same elements, nothing
+// is communicated, and the result is a view if strides allow it; otherwise ranks receive what they
+// lack.
 //
-//     // y[S0,R]     = flatten(x[S0,R,R], dim<0, 1>{})         3 x 4 becomes 12
+//     // y[S0,R]     = flatten(x[S0,R,R], dim<0, 1>{})    12 x 4 becomes 48: no communication
+//     // y[S0,R]     = flatten(x[S0,R,R], dim<0, 1>{})    6 x 4 becomes 24 over four ranks: an
+//     exchange
+//     // y[S0,R]     = flatten(x[R,S1,R], dim<0, 1>{})    an exchange
 //     // y[R,S1,R]   = unflatten(x[R,S1], dim<1>{}, {heads, width})
-//
-// Results are views where strides allow it, and copies otherwise.
+//     // y[S0,R]     = reshape(x[R,S1,R], {-1, width})    an exchange
 #pragma once
 
 #include <array>
@@ -34,6 +37,13 @@ constexpr RuleText grouped_letters(int dims, int first, int count) {
   text += ')';
   text += dim_letters(first + count, dims);
   return text;
+}
+
+/// "bada": the letters of dimensions [first, end), each read by `reader`.
+constexpr RuleText all_read_by(int first, int end, char reader) {
+  RuleText pairs;
+  for (int d = first; d < end; ++d) pairs += char('a' + d), pairs += reader;
+  return pairs;
 }
 
 /// Whether dimensions [first, end) of an array merge into one; sets its stride.
@@ -64,6 +74,10 @@ struct Flatten {
     return detail::factors_text(detail::dim_letters(0, dims[0]),
                                 detail::grouped_letters(dims[0], First, Count));
   }
+  static constexpr RuleText reads(const std::array<int, 1>&) {
+    return detail::all_read_by(First + 1, First + Count, char('a' + First));
+  }
+  static constexpr Regrouping regrouping(int) { return {First, Count, 1}; }
   constexpr Shape extents() const { return Shape::filled(Count > 1 ? 1 : 0, extent); }
   static void view(const Task& task) {
     const ArrayRef& x = *task.in;
@@ -89,6 +103,7 @@ struct Unflatten {
     return detail::factors_text(detail::grouped_letters(of_result, First, Count),
                                 detail::dim_letters(0, of_result));
   }
+  static constexpr Regrouping regrouping(int) { return {First, 1, Count}; }
   constexpr Shape extents() const { return Count > 1 ? Shape(extent) : Shape{}; }
   static void view(const Task& task) {
     const ArrayRef &x = *task.in, &y = *task.out;
@@ -123,10 +138,13 @@ struct Reshape {
     return detail::factors_text(detail::dim_letters(0, dims[0]),
                                 detail::dim_letters(dims[0], dims[0] + Count));
   }
-  /// All dimensions: which of them stay is not known at compile time.
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
-    return detail::dim_letters(0, dims[0] + Count);
+    return detail::dim_letters(dims[0], dims[0] + Count);
   }
+  static constexpr RuleText reads(const std::array<int, 1>& dims) {
+    return detail::all_read_by(0, Count > 0 ? dims[0] : 0, char('a' + dims[0]));
+  }
+  static constexpr Regrouping regrouping(int dims) { return {0, dims, Count}; }
   constexpr Shape extents() const { return Shape(extent); }
   static void view(const Task& task) {
     const ArrayRef& x = *task.in;
@@ -189,12 +207,13 @@ constexpr auto flatten_dims(const X& x) {
 
 /// Merges consecutive dimensions into one, the last varying fastest: `flatten(x, dim<0, 1>{})`.
 ///
-/// @return a view of the local elements where strides allow it, else a copy. Shards of the first of
-///         these dimensions are kept
-/// @collective every rank of the mesh, if another of these dimensions is sharded: it is
-///         redistributed
-/// @throws Error on all ranks, if shards of the first dimension do not become shards of the result,
-///         as when its extent is not divisible by the number of shards
+/// @return a view of the local elements where strides allow it, else a copy. Shards of these
+///         dimensions become shards of the merged one
+/// @collective every rank of the mesh, if another one than the first of these dimensions is
+/// sharded,
+///         or the extent of the first one is not divisible by the number of its shards
+/// @cost   receives the elements of the rank's part of the result that are not in its part of x;
+///         nothing where shards end at the same elements
 template <class... R, AnyTensor X, int First, int... D>
 constexpr auto flatten(const X& x, dim<First, D...>) {
   static_assert(detail::are_neighbours<X::dims>(dim<First, D...>{}),
@@ -213,12 +232,13 @@ CLEAVE_USAGE(flatten, "flatten(x), flatten(x, dim<0, 1>{})")
 /// Splits a dimension, the last of the new ones varying fastest: `unflatten(x, dim<1>{}, {n, -1})`.
 ///
 /// @param extents  of the new dimensions; one may be -1 and is inferred
-/// @return  a view of the local elements. Shards of the dimension become shards of the first new
-///          one
-/// @collective  every rank of the mesh, if a requested placement needs it
-/// @throws Error on all ranks, if the product of the extents is not the extent of the dimension, or
-///         its shards do not become shards of the first new one, as when the extent of the first
-///         new one is not divisible by the number of shards
+/// @return  a view of the local elements, or a copy after an exchange. Shards of the dimension
+/// become
+///          shards of the first new one
+/// @collective  every rank of the mesh, if the extent of the first new one is not divisible by the
+///         number of shards, or a requested placement needs it
+/// @cost   as of flatten
+/// @throws Error on all ranks, if the product of the extents is not the extent of the dimension
 template <class... R, AnyTensor X, int D, std::size_t Count>
 constexpr auto unflatten(const X& x, dim<D>, const index_t (&extents)[Count]) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
@@ -230,12 +250,13 @@ CLEAVE_USAGE(unflatten, "unflatten(x, dim<0>{}, {2, 3})")
 
 /// Gives the elements, in row-major order, other extents: `reshape(x, {-1, 64})`.
 ///
-/// Which dimensions stay is not known at compile time: sharded dimensions are gathered first,
-/// Partial placements are kept. `flatten` and `unflatten` keep shards.
+/// Which dimensions stay is not known at compile time: shards of any dimension become shards of the
+/// first one, Partial placements are kept. `flatten` and `unflatten` keep shards of others.
 ///
 /// @param extents  the new extents; one may be -1 and is inferred
 /// @return  a view of the local elements if they are contiguous, else a copy
 /// @collective  every rank of the mesh, if x is sharded
+/// @cost    as of flatten
 /// @throws Error if the product of the extents is not the number of elements
 template <class... R, AnyTensor X, std::size_t Count>
 constexpr auto reshape(const X& x, const index_t (&extents)[Count]) {
