@@ -1,4 +1,4 @@
-// Parses the command lines of the training examples: `--option value` and `--option=value`.
+// Parses the command lines of the examples: `--option value` and `--option=value`.
 #pragma once
 
 #include <algorithm>
