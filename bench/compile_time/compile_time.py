@@ -84,7 +84,7 @@ GRAPH = """#include <array>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 using namespace cleave;
 using namespace cleave::spmd;
 constexpr int layers = %d;

@@ -10,7 +10,7 @@
 
 #include <cleave/cleave.hpp>
 #include <cleave/grad.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 using namespace cleave;
 using axes::dp;

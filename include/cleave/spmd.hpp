@@ -10,5 +10,7 @@
 #include <cleave/spmd/print_program.hpp>
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/run_program.hpp>
+#include <cleave/spmd/then.hpp>
+#include <cleave/spmd/trace_function.hpp>
 #include <cleave/spmd/traced.hpp>
 #include <cleave/spmd/traced_factories.hpp>

@@ -10,7 +10,7 @@
 
 #include <cleave/grad/tracked.hpp>
 #include <cleave/rules/explain_solution.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 #include "../verify/list/operations.hpp"
 

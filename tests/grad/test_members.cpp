@@ -16,6 +16,7 @@
 #include <cleave/grad/local.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/spmd/trace_function.hpp>
 #include <cleave/spmd/traced_factories.hpp>
 
 #include "errors.hpp"

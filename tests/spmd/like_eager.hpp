@@ -22,7 +22,7 @@
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/print_program.hpp>
 #include <cleave/spmd/run_program.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 #include "device.hpp"
 #include "ranks.hpp"

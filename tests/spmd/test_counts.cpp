@@ -9,7 +9,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 using namespace cleave;
 using namespace cleave::spmd;

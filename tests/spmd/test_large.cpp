@@ -7,7 +7,7 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 using namespace cleave;
 using namespace cleave::spmd;

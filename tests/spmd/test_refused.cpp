@@ -9,7 +9,7 @@
 #include <cleave/ops/indices/one_hot.hpp>
 #include <cleave/spmd/call_program.hpp>
 #include <cleave/spmd/expand.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 #include "errors.hpp"
 #include "ranks.hpp"

@@ -12,7 +12,7 @@
 #include <cleave/ops/reductions/arg_reduce.hpp>
 #include <cleave/spmd/call_program.hpp>
 #include <cleave/spmd/expand.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 #include "like_eager.hpp"
 

@@ -8,7 +8,7 @@
 #include <cleave/ops/reductions/arg_reduce.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/spmd/expand.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 #include "errors.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 #include "errors.hpp"
 

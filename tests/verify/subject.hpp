@@ -13,7 +13,7 @@
 #include <cleave/grad/backward.hpp>
 #include <cleave/ops/engine/into.hpp>
 #include <cleave/rules/explain_solution.hpp>
-#include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/trace_function.hpp>
 
 #include "graph_run.hpp"
 #include "list/listed.hpp"

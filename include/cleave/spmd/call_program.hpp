@@ -89,10 +89,11 @@ auto run(const Mesh& mesh, const X&... x) {
 ///
 ///     auto [y, count] = run<Y, Count>(program, mesh, x, w);
 ///
+/// @param x      DTensors; tuples, arrays and vectors of them; modules
 /// @collective   every rank of the mesh
 /// @throws Error if the program has other inputs or outputs
 template <class... Y, AnyProgram P, class Mesh, class... X>
-  requires(is_device_mesh<Mesh> && (is_dtensor<Y> && ...) && (is_dtensor<X> && ...))
+  requires(is_device_mesh<Mesh> && (is_dtensor<Y> && ...))
 std::tuple<Y...> run(const P& program, const Mesh& mesh, const X&... x) {
   Runner<typename Mesh::device_type> runner(program, mesh.state());
   return runner.template run<Y...>(x...);

@@ -67,7 +67,7 @@ class Expansion {
       if (!options.partial_outputs) layout = layout.with_partials_as(Placement::replicate());
       program_.outputs.push_back(bring(id, layout, -1, ops::Redistribute::name, true));
     }
-    find_last_uses();
+    find_last_uses(program_);
   }
 
   constexpr Program take() { return static_cast<Program&&>(program_); }
@@ -289,18 +289,6 @@ class Expansion {
     if (!(solution.computed[0] == solution.result[0]))
       home_[std::size_t(node.first)] = append_move(node.first, home_[std::size_t(node.first)],
                                                    solution.result[0], n, node.name, false);
-  }
-
-  constexpr void find_last_uses() {
-    for (std::size_t i = 0; i < program_.code.size(); ++i) {
-      const Instruction& instruction = program_.code[i];
-      for (int k = 0; k < instruction.results; ++k)
-        program_.values[std::size_t(instruction.first + k)].last_use = int(i);
-      for (int k = 0; k < instruction.operands; ++k)
-        program_.values[std::size_t(instruction.operand[std::size_t(k)])].last_use = int(i);
-    }
-    for (const int id : program_.outputs)
-      program_.values[std::size_t(id)].last_use = PlacedValue::kept;
   }
 
   const G& graph_;

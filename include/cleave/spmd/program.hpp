@@ -38,13 +38,14 @@ struct Instruction {
   int first = 0;  ///< the value of the first result
   int results = 1;
   Attributes attributes{};  ///< of a compute: the operation; of a constant: the number
+  std::uint64_t draws = 0;  ///< of a compute: added to the offset of its random state
 
   friend constexpr bool operator==(const Instruction& a, const Instruction& b) {
     for (int i = 0; i < a.operands && i < b.operands; ++i)
       if (a.operand[std::size_t(i)] != b.operand[std::size_t(i)]) return false;
     return a.kind == b.kind && a.unalias == b.unalias && a.is_number == b.is_number &&
            a.node == b.node && a.op == b.op && a.operands == b.operands && a.first == b.first &&
-           a.results == b.results && a.attributes.bytes == b.attributes.bytes;
+           a.results == b.results && a.draws == b.draws && a.attributes.bytes == b.attributes.bytes;
   }
 };
 
@@ -161,6 +162,18 @@ concept AnyProgram = requires(const P& program) {
 template <AnyProgram P>
 constexpr auto lists_of(P& program) {
   return std::tie(program.values, program.code, program.outputs);
+}
+
+/// Sets, for each value, the instruction after which it is freed.
+constexpr void find_last_uses(Program& program) {
+  for (std::size_t i = 0; i < program.code.size(); ++i) {
+    const Instruction& instruction = program.code[i];
+    for (int k = 0; k < instruction.results; ++k)
+      program.values[std::size_t(instruction.first + k)].last_use = int(i);
+    for (int k = 0; k < instruction.operands; ++k)
+      program.values[std::size_t(instruction.operand[std::size_t(k)])].last_use = int(i);
+  }
+  for (const int id : program.outputs) program.values[std::size_t(id)].last_use = PlacedValue::kept;
 }
 
 /// Whether two programs have equal values, code and outputs.

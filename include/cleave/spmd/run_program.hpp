@@ -26,50 +26,13 @@
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/redistribute_local.hpp>
+#include <cleave/spmd/erased_tensor.hpp>
+#include <cleave/spmd/leaves.hpp>
 #include <cleave/spmd/program.hpp>
 #include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::spmd {
-
-/// A type-erased DTensor: the part of a global array that this rank holds.
-struct ErasedTensor {
-  std::shared_ptr<void> storage{};
-  View local{};
-  Shape shape{};  ///< global extents
-  Layout layout{};
-};
-
-/// The type-erased form of a DTensor; shares its elements.
-template <class T, int Rank, class Mesh, class P>
-ErasedTensor erased(const DTensor<T, Rank, Mesh, P>& x) {
-  return {x.to_local().storage(), x.to_local().view(), Shape(x.shape()), x.layout};
-}
-
-namespace detail {
-
-/// The context of an error about a tensor.
-inline ErrorContext context_of(const Shape& shape, const Layout& layout, const MeshState& mesh) {
-  return {cleave::to_string(shape), cleave::to_string(layout), mesh.describe(), mesh.world_rank()};
-}
-
-/// "float32 [12, 6] (Shard(0), Replicate)"
-inline std::string described(DType dtype, const Shape& shape, const Layout& layout) {
-  return std::string(name_of(dtype)) + " " + cleave::to_string(shape) + " " +
-         cleave::to_string(layout);
-}
-
-inline OperandRef operand_of(const ErasedTensor& x, const MeshState& mesh) {
-  const View& local = x.local;
-  return {{local.data, local.extents.begin(), local.strides.begin(), local.extents.dims},
-          x.shape.begin(),
-          local.dtype,
-          &x.layout,
-          &mesh,
-          &x.storage};
-}
-
-}  // namespace detail
 
 /// A program prepared to run repeatedly on a mesh: plans are chosen and slots for values allocated
 /// once. A run allocates the elements of results and the buffers of redistributions.
@@ -128,20 +91,23 @@ class Runner {
   ///     auto [y, count] = runner.run<Y, Count>(x, w);
   ///
   /// @tparam Y     the types of the outputs: DTensors
+  /// @param x      DTensors; tuples, arrays and vectors of them; modules
   /// @return       a tuple of the outputs, in order
   /// @throws Error also if the program has other outputs
   template <class... Y, class... X>
-    requires((is_dtensor<Y> && ...) && (is_dtensor<X> && ...))
+    requires(is_dtensor<Y> && ...)
   std::tuple<Y...> run(const X&... x) {
-    using Mesh = typename std::tuple_element_t<0, std::tuple<X...>>::mesh_type;
-    static_assert((std::is_same_v<typename X::mesh_type, Mesh> && ...) &&
-                      (std::is_same_v<typename Y::mesh_type, Mesh> && ...),
-                  "cleave: the inputs and outputs of a program must be on one mesh");
-    static_assert(std::is_same_v<typename Mesh::device_type, Device>,
-                  "cleave: the inputs of a program must be on the device of its runner");
-    const std::array<OperandRef, sizeof...(X)> operands{cleave::detail::operand_of(x)...};
-    const Mesh& mesh = cleave::detail::first_tensor(x...).mesh();
-    return run_typed<Y...>(mesh, operands, std::index_sequence_for<Y...>{});
+    if constexpr ((is_dtensor<X> && ...)) {
+      const std::array<OperandRef, sizeof...(X)> operands{cleave::detail::operand_of(x)...};
+      return run_on_mesh_of<Y...>(operands, x...);
+    } else {
+      std::vector<OperandRef> operands;
+      const auto append = [&](const auto& leaf) {
+        operands.push_back(cleave::detail::operand_of(cleave::detail::innermost(leaf)));
+      };
+      (each_leaf(x, append), ...);
+      return run_on_mesh_of<Y...>(operands, x...);
+    }
   }
 
  private:
@@ -249,6 +215,10 @@ class Runner {
     return cleave::detail::take_draws(*mesh_, "spmd::run", draws_);
   }
 
+  RandomState state_of(const Instruction& instruction) const {
+    return {state_.seed, state_.offset + instruction.draws};
+  }
+
   void take(std::span<const OperandRef> inputs) {
     if (inputs.size() != inputs_)
       throw Error("spmd::run", "the program takes " + std::to_string(inputs_) + " inputs, not " +
@@ -316,7 +286,8 @@ class Runner {
     task.in = &slot.operand;
     task.out = &out;
     task.box = &box;
-    task.draws = draws_ > 0 ? &state_ : nullptr;
+    const RandomState state = state_of(instruction);
+    task.draws = draws_ > 0 ? &state : nullptr;
     instruction.op->run(instruction.attributes.bytes.data(), task);
   }
 
@@ -336,7 +307,8 @@ class Runner {
       if (results > 1) layouts[k] = values_[first + k].layout;
     }
     cleave::detail::CallContext call(*instruction.op, in.data());
-    if (draws_ > 0) call.draws = &state_;
+    const RandomState state = state_of(instruction);
+    if (draws_ > 0) call.draws = &state;
     cleave::detail::compute<Device>(call, instruction.attributes.bytes.data(),
                                     fresh_extents(*instruction.op, values_[first].shape), in.data(),
                                     results > 1 ? layouts.data() : &values_[first].layout,
@@ -390,39 +362,56 @@ class Runner {
     return dense;
   }
 
+  template <class Mesh, class... Y>
+  static constexpr bool are_on_one_mesh() {
+    static_assert((std::is_same_v<typename Y::mesh_type, Mesh> && ...),
+                  "cleave: the inputs and outputs of a program must be on one mesh");
+    static_assert(std::is_same_v<typename Mesh::device_type, Device>,
+                  "cleave: the inputs of a program must be on the device of its runner");
+    return true;
+  }
+
+  template <class... Y, class... X>
+  std::tuple<Y...> run_on_mesh_of(std::span<const OperandRef> operands, const X&... x) {
+    if constexpr (sizeof...(Y) == 0) {
+      return run_typed<>(nullptr, operands, std::index_sequence<>{});
+    } else {
+      using Mesh = typename std::tuple_element_t<0, std::tuple<Y...>>::mesh_type;
+      static_assert(are_on_one_mesh<Mesh, Y...>());
+      const Mesh* const mesh = detail::mesh_in<Mesh>(x...);
+      if (mesh == nullptr) throw_no_inputs();
+      return run_typed<Y...>(mesh, operands, std::index_sequence_for<Y...>{});
+    }
+  }
+
+  [[noreturn]] void throw_no_inputs() const {
+    throw Error("spmd::run", "the program takes " + std::to_string(inputs_) + " inputs, not 0",
+                {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
+  }
+
   template <class... Y, class Mesh, std::size_t... K>
-  std::tuple<Y...> run_typed(const Mesh& mesh, std::span<const OperandRef> inputs,
+  std::tuple<Y...> run_typed(const Mesh* mesh, std::span<const OperandRef> inputs,
                              std::index_sequence<K...>) {
     if (outputs_.size() != sizeof...(Y))
       throw Error("spmd::run", "the program has " + std::to_string(outputs_.size()) +
                                    " outputs, not " + std::to_string(sizeof...(Y)));
     (require_output<Y>(K), ...);
     return run_then(inputs, [&] {
-      return std::tuple<Y...>{typed<Y>(slots_[std::size_t(outputs_[K])], mesh)...};
+      return std::tuple<Y...>{dtensor<Y>(slots_[std::size_t(outputs_[K])], *mesh)...};
     });
   }
 
   template <class Y>
   void require_output(std::size_t k) const {
     const PlacedValue& value = values_[std::size_t(outputs_[k])];
-    if (dtype_of<typename Y::value_type>() == value.dtype && Y::dims == value.shape.dims &&
-        Y::layout == value.layout)
-      return;
-    throw Error("spmd::run",
-                "output " + std::to_string(k) + " is " +
-                    detail::described(value.dtype, value.shape, value.layout) +
-                    ", the call expects " + name_of(dtype_of<typename Y::value_type>()) + " with " +
-                    std::to_string(Y::dims) + " dimensions " + cleave::to_string(Y::layout),
-                detail::context_of(value.shape, value.layout, *mesh_));
+    detail::require_type<Y>("output " + std::to_string(k), value.dtype, value.shape, value.layout,
+                            *mesh_);
   }
 
   template <class Y, class Mesh>
-  static Y typed(const Slot& slot, const Mesh& mesh) {
+  static Y dtensor(const Slot& slot, const Mesh& mesh) {
     redistribution::Block block = output(slot.operand);
-    return Y::unchecked(cleave::detail::TensorAccess::make<typename Y::local_type>(
-                            std::move(block.storage), block.view.data, block.view.extents.begin(),
-                            block.view.strides.begin()),
-                        mesh, to_array<Y::dims>(slot.operand.shape));
+    return detail::dtensor_of<Y>(std::move(block.storage), block.view, mesh, slot.shape);
   }
 
   const MeshState* mesh_;
