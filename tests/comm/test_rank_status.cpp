@@ -112,7 +112,7 @@ TEST_CASE("a board knows what each rank does, and which one was the first to fai
   CHECK(board->failure().rank == -1);
   CHECK(board->fail(1, "broken"));
   CHECK_FALSE(board->fail(0, "broken, too"));
-  CHECK(board->failure().text() == "rank 1 failed: broken");
+  CHECK(detail::to_string(board->failure()) == "rank 1 failed: broken");
 }
 
 TEST_CASE("whoever reads a text while it changes reads one of its values") {

@@ -22,7 +22,7 @@ struct Job::State {
   bool done = false;
   Job* next = nullptr;  ///< in the worker's queue
   CommPlace place = CommPlace::current();
-  std::shared_ptr<AbortNotification> abort_notification{};
+  std::shared_ptr<AbortNotification> failures{};
   int rank = 0;
   int exceptions = std::uncaught_exceptions();
 };
@@ -83,7 +83,7 @@ class Worker {
 };
 
 CLEAVE_INLINE Job::Job(const RankState& state) : state_(std::make_unique<State>()) {
-  state_->abort_notification = state.abort_notification;
+  state_->failures = state.failures;
   state_->rank = state.world_rank;
 }
 
@@ -97,9 +97,8 @@ CLEAVE_INLINE void Job::await() {
 
 CLEAVE_INLINE void Job::await_quietly() noexcept {
   State& state = *state_;
-  if (state.abort_notification != nullptr && std::uncaught_exceptions() > state.exceptions &&
-      !ended())
-    state.abort_notification->raise(state.rank, "it ended while asynchronous work was in progress");
+  if (state.failures != nullptr && std::uncaught_exceptions() > state.exceptions && !ended())
+    state.failures->raise(state.rank, "it ended while asynchronous work was in progress");
   std::unique_lock lock(state.mutex);
   state.condition.wait(lock, [&] { return state.done; });
 }

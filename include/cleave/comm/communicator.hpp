@@ -77,9 +77,7 @@ struct RankState {
   std::vector<Observer*> observers{};
   /// Held while observers are notified or changed.
   std::shared_ptr<ObserverLock> observing = std::make_shared<ObserverLock>();
-  /// For a rank that cannot end before its peers are notified, or null.
-  std::shared_ptr<AbortNotification> abort_notification{};
-  /// Reports and receives failures outside of collectives.
+  /// Reports and receives failures outside of collectives; null if the rank has no peers.
   std::shared_ptr<AbortNotification> failures{};
   std::shared_ptr<detail::Worker>
       worker{};  ///< the rank's thread for asynchronous work, once created

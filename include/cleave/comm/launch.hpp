@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <string>
 
@@ -22,6 +23,17 @@ inline int parse_ranks(const char* text, const char* origin) {
     throw Error("run", std::string(origin) + " is '" + text + "'; use an integer from 1 to " +
                            std::to_string(max_thread_ranks));
   return int(ranks);
+}
+
+/// The text of an exception.
+inline std::string to_string(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is not a std::exception";
+  }
 }
 
 /// The value of an option: `--name value`, `--name=value`; null if it is not there.

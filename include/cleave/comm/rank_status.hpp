@@ -12,10 +12,12 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <cleave/core/call_site.hpp>
 #include <cleave/core/deadline.hpp>
+#include <cleave/core/error.hpp>
 
 namespace cleave::detail {
 
@@ -39,6 +41,28 @@ static_assert(std::is_trivially_copyable_v<RankStatus>);  // sent as bytes
 struct PeerStatus {
   int rank = 0;  ///< in the world
   RankStatus status{};
+};
+
+/// A rank that has failed, and the cause.
+struct RankFailure {
+  int rank = -1;  ///< in the world; -1: none failed
+  std::string cause{};
+};
+inline std::string to_string(const RankFailure& failure) {
+  return "rank " + std::to_string(failure.rank) + " failed: " + failure.cause;
+}
+
+/// Thrown by the other ranks when one has failed.
+class PeerError : public Error {
+ public:
+  PeerError(std::string operation, RankFailure failure, int rank)
+      : Error(std::move(operation), to_string(failure), {.rank = rank}),
+        failure_(std::move(failure)) {}
+
+  const RankFailure& failure() const noexcept { return failure_; }
+
+ private:
+  RankFailure failure_;
 };
 
 /// The call in which a rank waits for others, with names for errors.
@@ -87,7 +111,7 @@ inline std::string reason_to_stop(const RankWait& wait, double waited,
   };
   for (const PeerStatus& peer : peers)
     if (peer.status.state == State::failed)
-      return "rank " + std::to_string(peer.rank) + " failed: " + peer.status.text.data();
+      return to_string(RankFailure{peer.rank, peer.status.text.data()});
   if (const auto gone = ranks_where([](State s) { return s == State::left; }); !gone.empty())
     return ranks_named(gone) + " left while rank " + std::to_string(wait.world_rank) +
            " waits in " + wait.where();

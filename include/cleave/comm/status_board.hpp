@@ -2,6 +2,7 @@
 // that share a segment. Nobody waits for anybody to read or write it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -9,20 +10,14 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <cleave/comm/rank_status.hpp>
 
 namespace cleave::detail {
-
-/// The rank that failed first, and the cause.
-struct RankFailure {
-  int rank = -1;  ///< in the world; -1: none failed
-  std::string cause{};
-
-  std::string text() const { return "rank " + std::to_string(rank) + " failed: " + cause; }
-};
 
 /// A text that one thread writes at a time, and that others read while it changes.
 template <std::size_t words>
@@ -96,6 +91,10 @@ class alignas(64) StatusBoard {
     if (!has_failed()) return {};
     return {first_.load(), cause_.read()};
   }
+  /// @throws PeerError on `rank` if a rank has failed
+  void verify(const char* operation, int rank) const {
+    if (has_failed()) throw PeerError(operation, failure(), rank);
+  }
 
   /// Records that a rank needs no other rank any more. @return whether it was not known
   bool leave(int rank) noexcept { return !seat(rank).left.exchange(true); }
@@ -123,6 +122,19 @@ class alignas(64) StatusBoard {
    private:
     Entry* entry_ = nullptr;
   };
+
+  /// What those of these ranks do that are still missing, ascending.
+  /// @param missing  (int) -> bool, of an index in `ranks`: whether that rank is awaited
+  template <class Missing>
+  std::vector<PeerStatus> missing_peers(std::span<const int> ranks, const Missing& missing) const {
+    std::vector<PeerStatus> peers;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const RankStatus status = status_of(ranks[i]);  // first: it may arrive now, and leave
+      if (missing(int(i))) peers.push_back({ranks[i], status});
+    }
+    std::ranges::sort(peers, {}, &PeerStatus::rank);
+    return peers;
+  }
 
   /// What a rank does, except whether it has failed.
   RankStatus status_of(int rank) const {

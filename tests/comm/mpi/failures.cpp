@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <cleave/comm/async.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/run.hpp>
 
@@ -60,6 +61,18 @@ void wait_in_chain(World& world) {
   communicate(*pair, CollectiveKind::all_gather, 10);
 }
 
+// The last rank throws past asynchronous work that waits for the others, which wait for it.
+void throw_past_work(World& world) {
+  Communicator& group = world.communicator();
+  const std::shared_ptr<Communicator> duplicate = group.duplicate();
+  if (world.rank() != world.size() - 1) return communicate(group, CollectiveKind::all_gather, 10);
+  const Async<int> work = start_async(Host{}, group, [duplicate] {
+    return communicate(*duplicate, CollectiveKind::all_gather, 10), 1;
+  });
+  nap(0.3);  // the work has begun
+  throw std::runtime_error("planted");
+}
+
 int fail(World& world, const std::string& way) {
   Communicator& group = world.communicator();
   const bool last = world.rank() == world.size() - 1;
@@ -77,6 +90,7 @@ int fail(World& world, const std::string& way) {
   if (way == "code of one") return last ? 3 : 0;
   if (way == "all throw") throw std::runtime_error("planted");
   if (way == "chain") return wait_in_chain(world), 0;
+  if (way == "throw past work") return throw_past_work(world), 0;
   if (way.starts_with("exit in ")) return exit_inside(world, way), 0;
   if (way.starts_with("throw in ")) return fail_in(world, way.substr(9), Failing::throws), 0;
   if (way.starts_with("leave in ")) return fail_in(world, way.substr(9), Failing::leaves), 0;

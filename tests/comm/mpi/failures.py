@@ -24,6 +24,7 @@ REPEAT = int(os.environ.get("CLEAVE_TEST_REPEAT", "1"))
 RANKS = 3
 LAST = RANKS - 1
 GATHER = "all_gather of group 'world'"
+PAST_WORK = "it ended while asynchronous work was in progress"
 BEGUN = "so far all is well"
 OURS = ("cleave: ", "rank ", "run: ", BEGUN)  # prefixes of the lines of the library or the program
 
@@ -111,6 +112,8 @@ WAYS = {
     "large": ("long messages under way do not keep the ranks", 1, planted),
     "subgroup": ("ranks that make a group are told who will not come", 1, planted),
     "chain": ("ranks that wait for ranks that wait are told who has failed", 1, planted),
+    "throw past work": ("a rank that throws past asynchronous work tells the others", 1,
+                        lambda o: told(o, f"rank {LAST} failed: {PAST_WORK}") and reported(o)),
     "all throw": ("every rank that fails by itself reports it", 1,
                   lambda o: all(len(o.reports(r)) <= 1 for r in range(RANKS))
                   and any(o.reports(r) == [f"rank {r}: planted"] for r in range(RANKS))),
@@ -163,6 +166,8 @@ ENDS = {way: WAYS[way] for way in ("none", "own MPI", "leave early", "code", "co
 } | {
     "throw an int": (WAYS["throw an int"][0], 1,
                      lambda o: reported(o, "an exception that is not a std::exception")),
+    "throw past work": (WAYS["throw past work"][0], 1,
+                        lambda o: ended(o, f"rank {LAST} failed: {PAST_WORK}")),
     "all throw": ("a rank that fails by itself reports it, and ends the others", 1,
                   lambda o: any(o.reports(r) == [f"rank {r}: planted"] for r in range(RANKS))),
     "leave": ("a rank whose function returns early is named", 1,

@@ -128,10 +128,10 @@ class MpiBackoff {
 
   /// The same; every few calls also checks for failures and the time-out.
   ///
-  /// @param awaited  a callable that returns the awaited world ranks, ascending
+  /// @param missing  (int) -> bool: whether a rank of the group is awaited
   /// @throws Error if a rank has failed, or an awaited one has left or does not arrive in time
-  template <class Awaited>
-  void rest(const Awaited& awaited) {
+  template <class Missing>
+  void rest(const Missing& missing) {
     pause();
     if (polled_ % heard_ != 0) return;
     context_.detector->verify(context_.operation);
@@ -140,10 +140,17 @@ class MpiBackoff {
     if (now < checked_ + seconds_between_checks) return;
     checked_ = now;
     MpiFailureDetector& detector = *context_.detector;
-    if (detector.ends_job() && !listed_) listed_.emplace(context_);
-    else if (!stated_) stated_.emplace(detector.board(), detector.seat(), context_.place());
-    const std::string reason = detector.reason_to_stop(context_, now - since_, awaited);
-    if (!reason.empty()) context_.fail(reason);
+    if (detector.ends_job()) {  // by the watchdog
+      if (!listed_) listed_.emplace(context_);
+      return;
+    }
+    if (!stated_) stated_.emplace(detector.board(), detector.seat(), context_.place());
+    const auto peers = detector.board().missing_peers(context_.world_ranks, missing);
+    if (peers.empty()) return;
+    const std::string reason = reason_to_stop(context_, now - since_, peers);
+    if (reason.empty()) return;
+    detector.verify(context_.operation);  // a rank that fails states that first, and then leaves
+    context_.fail(reason);
   }
 
  private:

@@ -1,12 +1,10 @@
 // The slots of shared memory in which the ranks of a group on one node publish their calls.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/mpi/backoff.hpp>
@@ -106,19 +104,10 @@ class MpiSlots {
     MpiBackoff backoff(context, MpiBackoff::For::flags);
     for (int r = 0; r < size_; ++r)
       while (missing(r)) {
-        backoff.rest([&] { return world_ranks_where(missing, context); });
+        backoff.rest(missing);
         if (backoff.sleeps()) progress(r).sleep_until(value);
       }
     context.detector->verify(context.operation);  // a rank may have given up waiting
-  }
-
-  template <class F>
-  std::vector<int> world_ranks_where(const F& holds, const MpiOpContext& context) const {
-    std::vector<int> ranks;
-    for (int r = 0; r < size_; ++r)
-      if (holds(r)) ranks.push_back(context.world_ranks[std::size_t(r)]);
-    std::sort(ranks.begin(), ranks.end());
-    return ranks;
   }
 
   MpiSlot* slots_;

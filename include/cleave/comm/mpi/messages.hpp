@@ -94,7 +94,8 @@ class MpiMessages {
       check(MPI_Testall(int(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
             "MPI_Testall");
       if (done != 0) break;
-      backoff.rest([this] { return awaited(); });
+      // MPI_Testall completes all requests or none
+      backoff.rest([this](int r) { return std::ranges::count(peers_, r) > 0; });
     }
     unpack();
   }
@@ -120,14 +121,6 @@ class MpiMessages {
       post(at, int(std::min(context_.longest_message, bytes - at)), &request);
       requests_.push_back(request);
     }
-  }
-
-  /// The world ranks of the peers, ascending. (MPI_Testall completes all requests or none.)
-  std::vector<int> awaited() const {
-    std::vector<int> ranks;
-    for (const int peer : peers_) ranks.push_back(context_.world_ranks[std::size_t(peer)]);
-    std::ranges::sort(ranks);
-    return ranks;
   }
 
   void check(int code, const char* call) const {

@@ -46,7 +46,6 @@ struct MpiWait : RankWait {
 /// One per world and rank; all groups made from the world share it, and two threads of the rank may
 /// wait at the same time.
 class MpiFailureDetector final : public AbortNotification,
-                                 public MpiWatched,
                                  public std::enable_shared_from_this<MpiFailureDetector> {
  public:
   /// A listed call. The watchdog locks it for some microseconds, a few times per second.
@@ -86,35 +85,22 @@ class MpiFailureDetector final : public AbortNotification,
   }
 
   /// @throws Error if a rank is known to have failed
-  void verify(const char* operation) const {
-    if (board_->has_failed()) throw Error(operation, board_->failure().text(), {.rank = rank_});
-  }
+  void verify(const char* operation) const { board_->verify(operation, rank_); }
 
   /// Tells all others that this rank has failed, unless a failure is known already.
   void announce(std::string_view cause) noexcept { board_->fail(rank_, cause); }
 
   void raise(int, const char* cause) noexcept override { announce(cause); }
   std::string heard() noexcept override {
+    if (!mpi_is_running()) return {};  // nor is there shared memory
     const RankFailure failure = board_->failure();
-    return failure.rank < 0 || failure.rank == rank_ ? std::string() : failure.text();
+    return failure.rank < 0 || failure.rank == rank_ ? std::string() : to_string(failure);
   }
 
   /// Of all ranks if they share memory, else of this one.
   StatusBoard& board() noexcept { return *board_; }
   /// This rank's place on the board.
   int seat() const noexcept { return is_shared_ ? rank_ : 0; }
-
-  /// Why a rank stops waiting; empty: it does not. Between nodes the watchdog decides.
-  /// @param awaited  a callable that returns the awaited world ranks, ascending
-  template <class Awaited>
-  std::string reason_to_stop(const RankWait& wait, double waited, const Awaited& awaited) const {
-    if (!is_shared_) return {};
-    std::vector<PeerStatus> peers;
-    for (const int r : awaited()) peers.push_back({r, board_->status_of(r)});
-    const auto still = awaited();  // a rank may have arrived, and left
-    std::erase_if(peers, [&](auto& peer) { return std::ranges::count(still, peer.rank) == 0; });
-    return peers.empty() ? std::string() : detail::reason_to_stop(wait, waited, peers);
-  }
 
   /// Lists a call, which must outlive its entry. @return the entry, or null if there are too many
   Entry* enter(const MpiWait& wait) {
@@ -167,20 +153,9 @@ class MpiFailureDetector final : public AbortNotification,
     }
   }
 
-  void look() override {
-    const bool asks = !is_shared_ && mpi_has_threads();
-    if (asks) receive();
-    for (Entry& entry : entries_) {
-      const std::lock_guard lock(entry.mutex);
-      if (entry.wait != nullptr) look_at(entry, *entry.wait, asks);
-    }
-    std::erase_if(sent_, [](const std::unique_ptr<Sent>& message) {
-      int done = 0;
-      return MPI_Test(&message->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
-    });
-  }
-
  private:
+  friend MpiWatchdog<MpiFailureDetector>;
+
   enum class Tag : int { question, answer };
 
   struct Message {
@@ -213,7 +188,7 @@ class MpiFailureDetector final : public AbortNotification,
   }
 
   void be_watched() {
-    if (!is_watched_.exchange(true)) MpiWatchdog::watch(shared_from_this());
+    if (!is_watched_.exchange(true)) MpiWatchdog<MpiFailureDetector>::watch(shared_from_this());
   }
 
   bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions_at_birth_; }
@@ -230,6 +205,19 @@ class MpiFailureDetector final : public AbortNotification,
   }
 
   // The rest is called by the watchdog.
+
+  void look() {
+    const bool asks = !is_shared_ && mpi_has_threads();
+    if (asks) receive();
+    for (Entry& entry : entries_) {
+      const std::lock_guard lock(entry.mutex);
+      if (entry.wait != nullptr) look_at(entry, *entry.wait, asks);
+    }
+    std::erase_if(sent_, [](const std::unique_ptr<Sent>& message) {
+      int done = 0;
+      return MPI_Test(&message->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+    });
+  }
 
   void send(const Message& message, int rank, Tag tag) {
     sent_.push_back(std::make_unique<Sent>(Sent{message}));
@@ -323,7 +311,7 @@ class MpiFailureDetector final : public AbortNotification,
   static constexpr double launcher_seconds = 3;
 
   void decide(Entry& entry, const MpiWait& wait, double waited, std::span<const int> others) {
-    std::string reason = detail::reason_to_stop(wait, waited, entry.peers);
+    std::string reason = reason_to_stop(wait, waited, entry.peers);
     if (reason.empty()) return;
     using State = RankStatus::State;
     const auto any = [&](auto holds) { return std::ranges::any_of(entry.peers, holds); };

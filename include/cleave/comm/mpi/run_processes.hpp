@@ -85,10 +85,8 @@ int run_mpi(int argc, char** argv, F& f) {
     const ExitNotice notice(*communicator->detector());
     if constexpr (std::is_void_v<std::invoke_result_t<F&, World&>>) f(world);
     else code = f(world);
-  } catch (const std::exception& e) {
-    error = e.what();
   } catch (...) {
-    error = "an exception that is not a std::exception";
+    error = to_string(std::current_exception());
   }
   const auto detector = communicator == nullptr ? nullptr : communicator->detector();
   if (!error.empty() && (detector == nullptr || detector->heard().empty())) {

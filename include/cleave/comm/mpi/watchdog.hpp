@@ -44,17 +44,12 @@ inline bool mpi_has_threads() noexcept {
   _exit(1);
 }
 
-/// What the watchdog looks after, until MPI is finalised.
-class MpiWatched {
- public:
-  virtual ~MpiWatched() = default;
-  /// Called by the watchdog every 100 ms.
-  virtual void look() = 0;
-};
-
+/// @tparam World  has a `look()`
+template <class World>
 class MpiWatchdog {
  public:
-  static void watch(std::shared_ptr<MpiWatched> world) {
+  /// Calls `world->look()` every 100 ms until MPI is finalised.
+  static void watch(std::shared_ptr<World> world) {
     static MpiWatchdog& watchdog = *new MpiWatchdog;  // a process that ends a job does not stop it
     const std::lock_guard lock(watchdog.mutex_);
     watchdog.worlds_.push_back(std::move(world));
@@ -95,7 +90,7 @@ class MpiWatchdog {
   std::mutex mutex_;
   std::condition_variable condition_;
   bool ending_ = false;
-  std::vector<std::shared_ptr<MpiWatched>> worlds_;
+  std::vector<std::shared_ptr<World>> worlds_;
   std::thread thread_;
 };
 

@@ -82,7 +82,7 @@ struct NcclOperation {
 class NcclFailureDetector final : public cuda::FailureDetector {
  public:
   explicit NcclFailureDetector(const RankState& state)
-      : abort_notification_(state.failures),
+      : failures_(state.failures),
         rank_(state.world_rank),
         timeout_(state.timeout_seconds),
         device_(cuda::current_device()),
@@ -222,8 +222,7 @@ class NcclFailureDetector final : public cuda::FailureDetector {
   void decide() noexcept {
     while (wait_a_period()) {
       if (failed()) continue;
-      const std::string heard =
-          abort_notification_ != nullptr ? abort_notification_->heard() : std::string();
+      const std::string heard = failures_ != nullptr ? failures_->heard() : std::string();
       if (!heard.empty()) give_up(heard, false);
       else if (const std::string text = overdue(); !text.empty()) fail(text);
     }
@@ -319,12 +318,11 @@ class NcclFailureDetector final : public cuda::FailureDetector {
       for (const auto& handle : handles_)
         if (handle->give_up()) handles.push_back(handle);
     }
-    if (tell && abort_notification_ != nullptr)
-      abort_notification_->raise(rank_, (operation + ": " + text).c_str());
+    if (tell && failures_ != nullptr) failures_->raise(rank_, (operation + ": " + text).c_str());
     if (!handles.empty()) ends_.abort(std::move(handles));
   }
 
-  std::shared_ptr<AbortNotification> abort_notification_;
+  std::shared_ptr<AbortNotification> failures_;
   int rank_;
   double timeout_;
   int device_;

@@ -33,16 +33,6 @@ struct ThreadOutcome {
   RankFailure failure;                     ///< the first failure; it may have made others throw
 };
 
-inline std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception that is not a std::exception";
-  }
-}
-
 /// Runs f on one rank, and tells the others how it ended.
 template <std::same_as<RankFunction> F>
 void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorld& threads,
@@ -60,7 +50,7 @@ void run_rank(F f, const std::shared_ptr<Communicator>& communicator, ThreadWorl
   } catch (const PeerError& e) {
     ended(e.failure().rank, e.failure().cause);
   } catch (...) {
-    ended(rank, text_of(std::current_exception()));
+    ended(rank, to_string(std::current_exception()));
   }
   // peers may wait for this rank's asynchronous work; after a failure that work ends at once
   communicator->state().worker.reset();
@@ -122,7 +112,8 @@ int run_threads_and_report(int argc, char** argv, F f) {
     return 2;
   }
   if (const int rank = first_failed_rank(outcome); rank >= 0) {
-    std::fprintf(stderr, "rank %d: %s\n", rank, text_of(outcome.errors[std::size_t(rank)]).c_str());
+    std::fprintf(stderr, "rank %d: %s\n", rank,
+                 to_string(outcome.errors[std::size_t(rank)]).c_str());
     return 1;
   }
   for (const int code : outcome.codes)

@@ -219,7 +219,6 @@ std::vector<std::shared_ptr<Communicator>> thread_communicators(
   std::vector<std::shared_ptr<Communicator>> communicators;
   for (int r = 0; r < world->size(); ++r) {
     auto state = std::make_shared<RankState>(RankState::from_environment(r, world->size()));
-    state->abort_notification = world;
     state->failures = world;
     state->local_rank = r;
     communicators.push_back(std::make_shared<BasicThreadCommunicator<Device>>(

@@ -71,7 +71,7 @@ class BasicThreadGroup {
   /// @throws Error if a rank has failed or left, or does not arrive in time
   void enter(const Visit& visit) {
     StatusBoard& board = world_->board();
-    if (board.has_failed()) stop_for_failure(visit);
+    board.verify(visit.operation, visit.world_rank);
     slots_[std::size_t(visit.rank)].visits.store(visit.round + 1, std::memory_order_release);
     const CancellableBarrier::Arrival arrival = entry_barrier_.arrive(visit.round);
     if (arrival == CancellableBarrier::Arrival::opened) return wake_others(visit.rank);
@@ -85,7 +85,9 @@ class BasicThreadGroup {
       const double waited = Seconds(Clock::now() - begin).count();
       std::string reason;
       if (seen != 0 || waited > visit.timeout_seconds)
-        reason = reason_to_stop(visit, waited, missing(visit));
+        reason = reason_to_stop(visit, waited, board.missing_peers(members_, [&](int r) {
+          return slots_[std::size_t(r)].visits.load() <= visit.round;
+        }));
       const bool lost = !reason.empty() || board.has_failed();
       if (entry_barrier_.open(visit.round)) return;
       if (lost) {
@@ -172,28 +174,16 @@ class BasicThreadGroup {
       if (r != rank) world_->parker(world_rank(r)).wake();
   }
 
-  /// What the ranks do that have not arrived at the entry barrier.
-  std::vector<PeerStatus> missing(const Visit& visit) const {
-    std::vector<PeerStatus> peers;
-    for (int r = 0; r < size(); ++r) {
-      const RankStatus status = world_->board().status_of(world_rank(r));  // before its visits
-      if (slots_[std::size_t(r)].visits.load() <= visit.round)
-        peers.push_back({world_rank(r), status});
-    }
-    std::ranges::sort(peers, {}, &PeerStatus::rank);
-    return peers;
-  }
-
   /// After the entry barrier was closed: throws the reason of the rank that failed first.
-  [[noreturn]] void give_up(const Visit& visit, const std::string& reason, const Error& error) {
+  void give_up(const Visit& visit, const std::string& reason, const Error& error) {
     if (!reason.empty() && world_->fail(visit.world_rank, error.what())) throw error;
     stop_for_failure(visit);
   }
 
   /// Throws the first failure; a rank that has closed a barrier is about to report one.
-  [[noreturn]] void stop_for_failure(const Visit& visit) const {
+  void stop_for_failure(const Visit& visit) const {
     while (!world_->board().has_failed()) std::this_thread::yield();
-    throw PeerError(visit.operation, world_->board().failure(), visit.world_rank);
+    world_->board().verify(visit.operation, visit.world_rank);
   }
 
   std::shared_ptr<World> world_;

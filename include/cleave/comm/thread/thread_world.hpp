@@ -9,27 +9,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/status_board.hpp>
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/core/cores.hpp>
-#include <cleave/core/error.hpp>
 
 namespace cleave::detail {
-
-/// Thrown by the other ranks when one has failed.
-class PeerError : public Error {
- public:
-  PeerError(std::string operation, RankFailure failure, int rank)
-      : Error(std::move(operation), failure.text(), {.rank = rank}), failure_(std::move(failure)) {}
-
-  const RankFailure& failure() const noexcept { return failure_; }
-
- private:
-  RankFailure failure_;
-};
 
 class ThreadWorld final : public AbortNotification {
  public:
@@ -58,7 +44,7 @@ class ThreadWorld final : public AbortNotification {
   void raise(int rank, const char* cause) noexcept override { fail(rank, cause); }
 
   std::string heard() noexcept override {
-    return board_->has_failed() ? board_->failure().text() : std::string();
+    return board_->has_failed() ? to_string(board_->failure()) : std::string();
   }
 
   /// Records that a rank has left, and wakes all ranks.
