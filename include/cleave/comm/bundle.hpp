@@ -16,8 +16,8 @@
 
 namespace cleave::detail {
 
-/// Part `index` of `count` equal parts along a dimension.
-inline Box part_of(const Shape& extents, int dim, index_t index, index_t count) {
+/// Piece `index` of `count` equal pieces along a dimension.
+inline Box piece_of(const Shape& extents, int dim, index_t index, index_t count) {
   Box box = Box::of(extents);
   const index_t width = extents[dim] / count;
   box.begin[dim] = index * width;
@@ -35,14 +35,14 @@ struct Operand {
 
 /// Operands of one element type as one contiguous operand.
 ///
-/// Scattered or gathered elements are ordered by rank: the parts of all members for rank 0, then
+/// Scattered or gathered elements are ordered by rank: the pieces of all members for rank 0, then
 /// those for rank 1, ..
 template <class Device>
 class Bundle {
  public:
   Bundle(CollectiveKind kind, int ranks, std::vector<Operand> members)
-      : source_parts_(kind == CollectiveKind::reduce_scatter ? ranks : 1),
-        result_parts_(kind == CollectiveKind::all_gather ? ranks : 1),
+      : source_pieces_(kind == CollectiveKind::reduce_scatter ? ranks : 1),
+        result_pieces_(kind == CollectiveKind::all_gather ? ranks : 1),
         members_(std::move(members)) {
     index_t sources = 0, results = 0;
     for (const Operand& member : members_) {
@@ -52,8 +52,8 @@ class Bundle {
     source_ = allocate(sources);
     result_ = kind == CollectiveKind::all_reduce ? source_ : allocate(results);
     visit(
-        source_parts_, source_.view, [](const Operand& member) { return member.source; },
-        [](const ConstView& part, const View& packed) { strided_copy(Device{}, part, packed); });
+        source_pieces_, source_.view, [](const Operand& member) { return member.source; },
+        [](const ConstView& piece, const View& packed) { strided_copy(Device{}, piece, packed); });
   }
 
   Operand operand() const {
@@ -65,8 +65,8 @@ class Bundle {
   /// Unpacks the result to the members.
   void unpack() const {
     visit(
-        result_parts_, result_.view, [](const Operand& member) { return member.result; },
-        [](const View& part, const View& packed) { strided_copy(Device{}, packed, part); });
+        result_pieces_, result_.view, [](const Operand& member) { return member.result; },
+        [](const View& piece, const View& packed) { strided_copy(Device{}, packed, piece); });
   }
 
  private:
@@ -83,22 +83,23 @@ class Bundle {
     return buffer;
   }
 
-  /// Calls move(part of a member, its place in the buffer) for all parts of all members.
+  /// Calls move(piece of a member, its place in the buffer) for all pieces of all members.
   template <class ViewOf, class Move>
-  void visit(int parts, const View& buffer, ViewOf view_of, Move move) const {
+  void visit(int pieces, const View& buffer, ViewOf view_of, Move move) const {
     auto* at = static_cast<std::byte*>(buffer.data);
-    for (int r = 0; r < parts; ++r)
+    for (int r = 0; r < pieces; ++r)
       for (const Operand& member : members_) {
         const auto whole = view_of(member);
-        const auto part = parts == 1 ? whole : whole[part_of(whole.extents, member.dim, r, parts)];
-        if (part.size() == 0) continue;
-        move(part, View::dense(at, part.dtype, part.extents));
-        at += part.bytes();
+        const auto piece =
+            pieces == 1 ? whole : whole[piece_of(whole.extents, member.dim, r, pieces)];
+        if (piece.size() == 0) continue;
+        move(piece, View::dense(at, piece.dtype, piece.extents));
+        at += piece.bytes();
       }
   }
 
-  int source_parts_;
-  int result_parts_;
+  int source_pieces_;
+  int result_pieces_;
   std::vector<Operand> members_;
   Buffer source_{};
   Buffer result_{};

@@ -6,6 +6,9 @@
 //     use(*sum, *all);                                             // waits
 //
 // Results wait at first use, by `wait`, or when dropped. Groups: see `functional::Group`.
+//
+// An argument is not modified, and must not change before the result has been waited for. Every
+// rank of the group makes its asynchronous calls in the same order.
 #pragma once
 
 #include <cleave/comm/async.hpp>

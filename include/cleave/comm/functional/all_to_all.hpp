@@ -1,5 +1,5 @@
-// all_to_all: every rank splits its tensor into one part for each rank, and concatenates the parts
-// that it receives. Parts are boxes of the tensors: nothing is packed where peers are read
+// all_to_all: every rank splits its tensor into one piece for each rank, and concatenates the
+// pieces that it receives. Pieces are boxes of the tensors: nothing is packed where peers are read
 // directly.
 #pragma once
 
@@ -25,16 +25,16 @@ namespace detail {
 
 // Templates constrained to one type: compiled where called, not wherever this file is included.
 
-/// Equal parts of dimension `split`, concatenated along dimension `concat`.
+/// Equal pieces of dimension `split`, concatenated along dimension `concat`.
 /// @param detail  the dimensions that the user named
 template <std::same_as<Channel> C>
-void run_equal_parts(const C& channel, const ConstView& source, const View& result, int split,
-                     int concat, std::uint64_t detail) {
+void run_equal_pieces(const C& channel, const ConstView& source, const View& result, int split,
+                      int concat, std::uint64_t detail) {
   const int ranks = channel.group().size(), rank = channel.group().rank();
   std::vector<Transfer> sends, receives;
   for (int r = 0; r < ranks; ++r) {
-    const auto cut = [&](int part) { return part_of(source.extents, split, part, ranks); };
-    const auto place = [&](int part) { return part_of(result.extents, concat, part, ranks); };
+    const auto cut = [&](int r) { return piece_of(source.extents, split, r, ranks); };
+    const auto place = [&](int r) { return piece_of(result.extents, concat, r, ranks); };
     sends.push_back({r, cut(r), place(rank)});
     receives.push_back({r, cut(rank), place(r)});
   }
@@ -54,7 +54,7 @@ struct Splits {
 
 /// @param what  "sent" or "received"
 /// @throws Error if the sum is more than index_t can hold
-template <std::same_as<Entry> E>
+template <std::derived_from<Entry> E>
 index_t sum_of(const std::vector<index_t>& sizes, const char* what, const E& entry) {
   index_t sum = 0;
   for (const index_t size : sizes) {
@@ -67,7 +67,7 @@ index_t sum_of(const std::vector<index_t>& sizes, const char* what, const E& ent
 
 /// @throws Error if there is not one size for each rank, one is negative, or the sent sizes do not
 /// add up to dimension `d`
-template <std::same_as<Entry> E>
+template <std::derived_from<Entry> E>
 void verify_splits(const Splits& splits, const Shape& extents, int d, const E& entry) {
   const auto verify = [&](const std::vector<index_t>& sizes, const char* what) {
     if (int(sizes.size()) != entry.size())
@@ -88,24 +88,24 @@ void verify_splits(const Splits& splits, const Shape& extents, int d, const E& e
                to_string(extents));
 }
 
-/// A rank's note to a peer about the parts that they send each other.
+/// A rank's note to a peer about the pieces that they send each other.
 struct Notice {
-  index_t sent_at = 0;        ///< where the peer's part begins here
+  index_t sent_at = 0;        ///< where the peer's piece begins here
   index_t sent = 0;           ///< its size
-  index_t received_at = 0;    ///< where the part from the peer will begin here
-  index_t received = 0;       ///< the expected size of that part
+  index_t received_at = 0;    ///< where the piece from the peer will begin here
+  index_t received = 0;       ///< the expected size of that piece
   index_t cross_section = 0;  ///< elements per unit of size
 };
 
-/// The notices of all peers: a rank cannot know where its part begins in a peer's tensor.
+/// The notices of all peers: a rank cannot know where its piece begins in a peer's tensor.
 template <std::same_as<Channel> C>
 std::vector<Notice> exchange_notices(const C& channel, const std::vector<Notice>& mine, int d) {
   constexpr index_t words = index_t(sizeof(Notice) / sizeof(index_t));
   const Shape extents(std::array<index_t, 2>{index_t(mine.size()), words});
   std::vector<Notice> theirs = mine;  // on a dry mesh, peers do as this rank expects
   for (Notice& notice : theirs) std::swap(notice.sent, notice.received);
-  run_equal_parts(channel, ConstView::dense(mine.data(), DType::int64, extents),
-                  View::dense(theirs.data(), DType::int64, extents), 0, 0, packed_detail({&d, 1}));
+  run_equal_pieces(channel, ConstView::dense(mine.data(), DType::int64, extents),
+                   View::dense(theirs.data(), DType::int64, extents), 0, 0, packed_detail({&d, 1}));
   return theirs;
 }
 
@@ -149,10 +149,10 @@ void compare_notices(const std::vector<Notice>& mine, const std::vector<Notice>&
   throw Error(channel.operation(), problem, {.rank = channel.group().state().world_rank});
 }
 
-/// Sends parts of the given sizes.
+/// Sends pieces of the given sizes.
 template <std::same_as<Channel> C>
-void run_split_parts(const C& channel, const ConstView& source, const View& result,
-                     const Splits& splits, int d) {
+void run_unequal_pieces(const C& channel, const ConstView& source, const View& result,
+                        const Splits& splits, int d) {
   const int ranks = channel.group().size();
   Shape others = source.extents;
   others[d] = 1;
@@ -191,14 +191,12 @@ void run_split_parts(const C& channel, const ConstView& source, const View& resu
 
 }  // namespace detail
 
-/// Sends part r of dimension `split` to rank r; concatenates the received parts along dimension
+/// Sends piece r of dimension `split` to rank r; concatenates the received pieces along dimension
 /// `concat`, in rank order.
 ///
-/// @param argument  [.., e, .., f, ..] with e, along `split`, a multiple of n: unmodified; must not
-///                  change before the result has been waited for
+/// @param argument  [.., e, .., f, ..] with e, along `split`, a multiple of n
 /// @return     [.., e/n, .., n f, ..]
-/// @collective every rank of the group, with the same extents, in the same order as its other
-///             asynchronous calls
+/// @collective every rank of the group, with the same extents
 /// @cost       receives (n-1)/n of x; allocates the result
 /// @throws Error for an invalid group, a dimension that x lacks or that n does not divide, or more
 /// elements on all ranks than index_t can hold
@@ -206,24 +204,22 @@ template <class X>
 Async<detail::tensor_t<X>> all_to_all(const X& argument, int split, int concat, const Group& group,
                                       CallSite where = CallSite::here()) {
   using Result = detail::tensor_t<X>;
-  using Device = typename Result::device_type;
   static_assert(Result::dims > 0, "cleave: a scalar has no dimension to split");
-  const detail::Entry entry(Device{}, "functional::all_to_all", group, where);
-  const Result& x = detail::tensor_of(argument);
-  const int from = entry.dim(split, Shape(x.shape())), to = entry.dim(concat, Shape(x.shape()));
-  if (x.size() > std::numeric_limits<index_t>::max() / entry.size())
-    entry.fail("the " + std::to_string(entry.size()) +
-                   " ranks together have more elements than index_t can hold",
-               to_string(Shape(x.shape())));
-  auto extents = x.shape();
-  extents[std::size_t(from)] = entry.share(Shape(extents), from);
-  extents[std::size_t(to)] *= entry.size();
-  return entry.start(Device{},
-                     [x, from, to, result = Result(extents)](const detail::Channel& channel) {
-                       detail::run_equal_parts(channel, x.view(), result.view(), from, to,
-                                               packed_detail(std::array<int, 2>{from, to}));
-                       return result;
-                     });
+  const detail::Call call("functional::all_to_all", argument, group, where);
+  auto extents = call.input.shape();
+  const int from = call.dim(split, Shape(extents)), to = call.dim(concat, Shape(extents));
+  if (call.input.size() > std::numeric_limits<index_t>::max() / call.size())
+    call.fail("the " + std::to_string(call.size()) +
+                  " ranks together have more elements than index_t can hold",
+              to_string(Shape(extents)));
+  extents[std::size_t(from)] = call.piece_extent(Shape(extents), from);
+  extents[std::size_t(to)] *= call.size();
+  return call.start(
+      [x = call.input, from, to, result = Result(extents)](const detail::Channel& channel) {
+        detail::run_equal_pieces(channel, x.view(), result.view(), from, to,
+                                 packed_detail(std::array<int, 2>{from, to}));
+        return result;
+      });
 }
 
 /// The same with `concat` = `split` = `dim`: the result has the extents of x.
@@ -233,35 +229,32 @@ Async<detail::tensor_t<X>> all_to_all(const X& x, int dim, const Group& group,
   return all_to_all(x, dim, dim, group, where);
 }
 
-/// Parts of different sizes along dimension `dim`: the first sent[0] elements go to rank 0, the
-/// next sent[1] to rank 1, ..; received parts are concatenated in rank order.
+/// Pieces of different sizes along dimension `dim`: the first sent[0] elements go to rank 0, the
+/// next sent[1] to rank 1, ..; received pieces are concatenated in rank order.
 ///
-/// @param argument  extents along `dim` may differ from rank to rank; unmodified; must not change
-///                  before the result has been waited for
+/// @param argument  extents along `dim` may differ from rank to rank
 /// @param sent      one size for each rank; they add up to the extent of the dimension
-/// @param received  the size of each rank's part for this one
-/// @collective      every rank of the group, in the same order as its other asynchronous calls
-/// @cost            ranks first send each other 40 bytes about their parts, and all-reduce 8 bytes
-///                  to see whether all agree; then receives the parts; allocates the result
+/// @param received  the size of each rank's piece for this one
+/// @collective      every rank of the group
+/// @cost            ranks first send each other 40 bytes about their pieces, and all-reduce 8 bytes
+///                  to see whether all agree; then receives the pieces; allocates the result
 /// @throws Error    for an invalid group, a dimension that x lacks, sizes that are not as above;
-///                  when waited for, on every rank, if two ranks disagree about a part
+///                  when waited for, on every rank, if two ranks disagree about a piece
 template <class X>
 Async<detail::tensor_t<X>> all_to_all(const X& argument, const std::vector<index_t>& sent,
                                       const std::vector<index_t>& received, int dim,
                                       const Group& group, CallSite where = CallSite::here()) {
   using Result = detail::tensor_t<X>;
-  using Device = typename Result::device_type;
   static_assert(Result::dims > 0, "cleave: a scalar has no dimension to split");
-  const detail::Entry entry(Device{}, "functional::all_to_all", group, where);
-  const Result& x = detail::tensor_of(argument);
-  const int d = entry.dim(dim, Shape(x.shape()));
+  const detail::Call call("functional::all_to_all", argument, group, where);
+  auto extents = call.input.shape();
+  const int d = call.dim(dim, Shape(extents));
   detail::Splits splits{sent, received};
-  detail::verify_splits(splits, Shape(x.shape()), d, entry);
-  auto extents = x.shape();
-  extents[std::size_t(d)] = detail::sum_of(received, "received", entry);
-  return entry.start(Device{}, [x, d, splits = std::move(splits),
-                                result = Result(extents)](const detail::Channel& channel) {
-    detail::run_split_parts(channel, x.view(), result.view(), splits, d);
+  detail::verify_splits(splits, Shape(extents), d, call);
+  extents[std::size_t(d)] = detail::sum_of(received, "received", call);
+  return call.start([x = call.input, d, splits = std::move(splits),
+                     result = Result(extents)](const detail::Channel& channel) {
+    detail::run_unequal_pieces(channel, x.view(), result.view(), splits, d);
     return result;
   });
 }

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include <cleave/comm/async.hpp>
+#include <cleave/comm/functional/functional_ranks.hpp>
 #include <cleave/comm/functional/run_functional.hpp>
+#include <cleave/core/call_site.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {
@@ -42,12 +44,6 @@ struct Argument<Async<X>> {
 
 template <class X>
 using tensor_t = typename Argument<X>::type;
-
-/// @throws what the collective threw of which x is the result
-template <class X>
-decltype(auto) tensor_of(const X& x) {
-  return Argument<X>::of(x);
-}
 
 template <class X>
 inline constexpr bool is_argument = is_tensor<X>;
@@ -107,6 +103,37 @@ concept TensorList = requires { typename detail::TensorsOf<List>::type; };
 /// The same tensors by value: the results of a coalesced collective.
 template <TensorList List>
 using Tensors = typename detail::TensorsOf<List>::type;
+
+namespace detail {
+
+/// The input of a call by value: it shares the elements of the argument.
+/// @throws what the collective threw of which x is the result
+template <class X>
+auto input_of(const X& x) {
+  if constexpr (TensorList<X>) return Tensors<X>(x);
+  else return tensor_t<X>(Argument<X>::of(x));
+}
+
+/// A collective that has been called but not started, and its input: a tensor, or those of a list.
+template <class Input>
+struct Call : Entry {
+  Input input;
+
+  template <class X>
+  Call(const char* operation, const X& x, const Group& group, CallSite where)
+      : Entry(DeviceOf<Input>{}, operation, group, where), input(input_of(x)) {}
+
+  /// Starts f(channel) asynchronously.
+  template <class F>
+  auto start(F f) const {
+    return Entry::start(DeviceOf<Input>{}, std::move(f));
+  }
+};
+template <class X>
+Call(const char*, const X&, const Group&, CallSite)
+    -> Call<decltype(input_of(std::declval<const X&>()))>;
+
+}  // namespace detail
 
 /// A dimension of each tensor of a list: one for all, or one for each. Negative ones count from
 /// the end.

@@ -24,30 +24,25 @@ namespace cleave::functional {
 
 /// The root's elements on every rank.
 ///
-/// @param argument  on the root the elements, unmodified; elsewhere only its extents are used. The
-///                  root's must not change before its result has been waited for
+/// @param argument  on the root the elements; elsewhere only its extents are used
 /// @param root  a rank of the group
 /// @return      a copy on every rank, the root included
-/// @collective  every rank of the group, with the same extents and root, in the same order as its
-///              other asynchronous calls
+/// @collective  every rank of the group, with the same extents and root
 /// @cost        receives x; allocates the result
 /// @throws Error for an invalid group, or a root outside of it
 template <class X>
 Async<detail::tensor_t<X>> broadcast(const X& argument, int root, const Group& group,
                                      CallSite where = CallSite::here()) {
-  using Result = detail::tensor_t<X>;
-  using Device = typename Result::device_type;
-  const detail::Entry entry(Device{}, "functional::broadcast", group, where);
-  const Result& x = detail::tensor_of(argument);
-  if (root < 0 || root >= entry.size())
-    entry.fail("the root is rank " + std::to_string(root) + " of " + std::to_string(entry.size()));
-  return entry.start(Device{},
-                     [x, root, result = Result(x.shape())](const detail::Channel& channel) {
-                       const bool sends = channel.group().rank() == root;
-                       channel.run(Collective::broadcast(x.view(), result.view(), root));
-                       if (sends) result.copy_(x);
-                       return result;
-                     });
+  const detail::Call call("functional::broadcast", argument, group, where);
+  if (root < 0 || root >= call.size())
+    call.fail("the root is rank " + std::to_string(root) + " of " + std::to_string(call.size()));
+  return call.start([x = call.input, root, result = detail::tensor_t<X>(call.input.shape())](
+                        const detail::Channel& channel) {
+    const bool sends = channel.group().rank() == root;
+    channel.run(Collective::broadcast(x.view(), result.view(), root));
+    if (sends) result.copy_(x);
+    return result;
+  });
 }
 
 /// A pair of `permute`: rank `source` sends its elements to rank `destination`.
@@ -122,7 +117,7 @@ namespace detail {
 // Templates constrained to one type: compiled where called, not wherever this file is included.
 
 /// @throws Error if a hop leaves the group, or two have the same source or destination
-template <std::same_as<Entry> E>
+template <std::derived_from<Entry> E>
 void verify_hops(const std::vector<Hop>& hops, const E& entry) {
   std::vector<bool> sends(std::size_t(entry.size()), false), receives = sends;
   for (const Hop& hop : hops) {
@@ -155,24 +150,20 @@ std::uint64_t packed_hops(std::vector<H> hops) {
 ///
 ///     permute(x, {{0, 1}, {1, 2}, {2, 0}}, world)    // a ring
 ///
-/// @param argument  unmodified; must not change before the result has been waited for
-/// @param pairs     {source, destination}, in any range: ranks of the group; a rank is the source
-///                  of at most one pair and the destination of at most one, perhaps of the same
+/// @param pairs {source, destination}, in any range: ranks of the group; a rank is the source of at
+///              most one pair and the destination of at most one, perhaps of the same
 /// @return      the elements of this rank's source; zeros on a rank that is not a destination
-/// @collective  every rank of the group, with the same extents and pairs, in the same order as its
-///              other asynchronous calls
+/// @collective  every rank of the group, with the same extents and pairs
 /// @cost        receives x; allocates the result
 /// @throws Error for an invalid group, or invalid pairs
 template <class X>
 Async<detail::tensor_t<X>> permute(const X& argument, const Hops& pairs, const Group& group,
                                    CallSite where = CallSite::here()) {
   using Result = detail::tensor_t<X>;
-  using Device = typename Result::device_type;
-  const detail::Entry entry(Device{}, "functional::permute", group, where);
-  detail::verify_hops(pairs.list(), entry);
-  const Result& x = detail::tensor_of(argument);
-  return entry.start(Device{}, [x, hops = pairs.list(),
-                                result = Result(x.shape())](const detail::Channel& channel) {
+  const detail::Call call("functional::permute", argument, group, where);
+  detail::verify_hops(pairs.list(), call);
+  return call.start([x = call.input, hops = pairs.list(),
+                     result = Result(call.input.shape())](const detail::Channel& channel) {
     const int rank = channel.group().rank();
     const Box whole = Box::of(Shape(x.shape()));
     std::vector<Transfer> sends, receives;
@@ -180,11 +171,11 @@ Async<detail::tensor_t<X>> permute(const X& argument, const Hops& pairs, const G
       if (hop.source == rank) sends.push_back({hop.destination, whole, whole});
       if (hop.destination == rank) receives.push_back({hop.source, whole, whole});
     }
-    Collective call =
+    Collective exchange =
         Collective::exchange(CollectiveKind::exchange, x.view(), result.view(), sends, receives);
-    call.global_count = x.size();
-    call.detail = detail::packed_hops(hops);
-    channel.run(call);
+    exchange.global_count = x.size();
+    exchange.detail = detail::packed_hops(hops);
+    channel.run(exchange);
     if (receives.empty()) result.fill_(typename Result::value_type{});
     return result;
   });

@@ -55,7 +55,7 @@ void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp op,
     const Shape& whole =
         kind == CollectiveKind::all_gather ? operand.result.extents : operand.source.extents;
     if (kind != CollectiveKind::all_reduce) {
-      for (int r = 0; r < ranks; ++r) pieces.push_back(part_of(whole, operand.dim, r, ranks));
+      for (int r = 0; r < ranks; ++r) pieces.push_back(piece_of(whole, operand.dim, r, ranks));
       call.detail = operand.detail;
       call.pieces = {&pieces.back() + 1 - ranks, std::size_t(ranks)};
     }

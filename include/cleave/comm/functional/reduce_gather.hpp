@@ -22,9 +22,9 @@ namespace cleave::functional {
 
 namespace detail {
 
-/// Starts the collective of a tensor, or of the tensors of a list, asynchronously.
+/// Starts the collective asynchronously.
 template <class List>
-Async<List> start(const Entry& entry, CollectiveKind kind, ReduceOp op, const List& inputs,
+Async<List> start(const Call<List>& call, CollectiveKind kind, ReduceOp op, const List& inputs,
                   const Dims& dims) {
   std::size_t count = 0;
   for_each_tensor(inputs, [&](const auto&) { ++count; });
@@ -34,84 +34,72 @@ Async<List> start(const Entry& entry, CollectiveKind kind, ReduceOp op, const Li
     Operand operand{.source = tensor.view()};
     auto extents = tensor.shape();
     if (kind != CollectiveKind::all_reduce) {
-      operand.dim = entry.dim(dims.of(operands.size(), count, entry), Shape(extents));
+      operand.dim = call.dim(dims.of(operands.size(), count, call), Shape(extents));
       index_t& extent = extents[std::size_t(operand.dim)];
       operand.detail = packed_detail({&operand.dim, 1});
-      if (kind == CollectiveKind::all_gather) extent = entry.of_all(Shape(extents), operand.dim);
-      else extent = entry.share(Shape(extents), operand.dim);
+      if (kind == CollectiveKind::all_gather) extent = call.of_all(Shape(extents), operand.dim);
+      else extent = call.piece_extent(Shape(extents), operand.dim);
     }
     tensor = std::remove_cvref_t<decltype(tensor)>(extents);
     operand.result = tensor.view();
     operands.push_back(operand);
   });
-  return entry.start(DeviceOf<List>{},
-                     [kind, op, inputs, results = std::move(results),
-                      operands = std::move(operands)](const Channel& channel) mutable {
-                       run_operands<DeviceOf<List>>(channel, kind, op, operands);
-                       return std::move(results);
-                     });
+  return call.start([kind, op, inputs, results = std::move(results),
+                     operands = std::move(operands)](const Channel& channel) mutable {
+    run_operands<DeviceOf<List>>(channel, kind, op, operands);
+    return std::move(results);
+  });
 }
 
 /// The same for reductions.
 template <class List, class Op>
-Async<List> start_reduction(const Entry& entry, CollectiveKind kind, const Op& op,
-                            const List& inputs, const Dims& dims) {
-  const ReduceOp value = value_of(op, entry.operation());
-  for_each_tensor(inputs, [&]<class T, int Rank, class Device>(const Tensor<T, Rank, Device>&) {
-    require_reduction<T, Op>(value, entry.operation());
+Async<List> start_reduction(const Call<List>& call, CollectiveKind kind, const Op& op,
+                            const Dims& dims = 0) {
+  const ReduceOp value = value_of(op, call.operation());
+  List inputs = call.input;
+  for_each_tensor(inputs, [&]<class T, int Rank, class Device>(Tensor<T, Rank, Device>& tensor) {
+    require_reduction<T, Op>(value, call.operation());
+    if constexpr (is_premul_sum<Op>) tensor = times(tensor, op.factor);
   });
-  if constexpr (is_premul_sum<Op>) {
-    List multiplied = inputs;
-    for_each_tensor(multiplied, [&](auto& tensor) { tensor = times(tensor, op.factor); });
-    return start(entry, kind, value, multiplied, dims);
-  } else {
-    return start(entry, kind, value, inputs, dims);
-  }
+  return start(call, kind, value, inputs, dims);
 }
 
 }  // namespace detail
 
 /// Reduces the elements of all ranks; the result is the same on every rank.
 ///
-/// @param x   unmodified; must not change before the result has been waited for
 /// @param op  `Sum{}`, `ReduceOp::sum`, "sum": the reduction, by type, value or name; or
 ///            `premul_sum(factor)`
-/// @collective every rank of the group, with the same extents, in the same order as its other
-///             asynchronous calls
+/// @collective every rank of the group, with the same extents
 /// @cost       receives 2(n-1)/n of x; allocates the result
 /// @throws Error for an invalid group, an unknown reduction, or one that T does not support
 template <class X, class Op>
 Async<detail::tensor_t<X>> all_reduce(const X& x, const Op& op, const Group& group,
                                       CallSite where = CallSite::here()) {
-  const detail::Entry entry(detail::DeviceOf<detail::tensor_t<X>>{}, "functional::all_reduce",
-                            group, where);
-  return detail::start_reduction(entry, CollectiveKind::all_reduce, op, detail::tensor_of(x), 0);
+  const detail::Call call("functional::all_reduce", x, group, where);
+  return detail::start_reduction(call, CollectiveKind::all_reduce, op);
 }
 
 /// The tensors of all ranks, concatenated along dimension `dim` in the order of the ranks.
 ///
-/// @param x    [.., e, ..]: unmodified; must not change before the result has been waited for
+/// @param x    [.., e, ..]
 /// @return     [.., n e, ..], the same on every rank
-/// @collective every rank of the group, with the same extents, in the same order as its other
-///             asynchronous calls
+/// @collective every rank of the group, with the same extents
 /// @cost       receives (n-1)/n of the result, in place; allocates the result
 /// @throws Error for an invalid group, a dimension that x lacks, or a result that is too large
 template <class X>
 Async<detail::tensor_t<X>> all_gather(const X& x, int dim, const Group& group,
                                       CallSite where = CallSite::here()) {
   static_assert(detail::tensor_t<X>::dims > 0, "cleave: a scalar has no dimension to gather along");
-  const detail::Entry entry(detail::DeviceOf<detail::tensor_t<X>>{}, "functional::all_gather",
-                            group, where);
-  return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, detail::tensor_of(x), dim);
+  const detail::Call call("functional::all_gather", x, group, where);
+  return detail::start(call, CollectiveKind::all_gather, ReduceOp::sum, call.input, dim);
 }
 
-/// Reduces the elements of all ranks; rank r keeps part r of dimension `dim`.
+/// Reduces the elements of all ranks; rank r keeps piece r of dimension `dim`.
 ///
-/// @param x    [.., e, ..] with e a multiple of n: unmodified; must not change before the result
-///             has been waited for
+/// @param x    [.., e, ..] with e a multiple of n
 /// @return     [.., e/n, ..]
-/// @collective every rank of the group, with the same extents, in the same order as its other
-///             asynchronous calls
+/// @collective every rank of the group, with the same extents
 /// @cost       receives (n-1)/n of x; allocates the result
 /// @throws Error for an invalid group, a dimension that x lacks or that n does not divide, an
 /// unknown reduction, or one that T does not support
@@ -120,10 +108,8 @@ Async<detail::tensor_t<X>> reduce_scatter(const X& x, const Op& op, int dim, con
                                           CallSite where = CallSite::here()) {
   static_assert(detail::tensor_t<X>::dims > 0,
                 "cleave: a scalar has no dimension to scatter along");
-  const detail::Entry entry(detail::DeviceOf<detail::tensor_t<X>>{}, "functional::reduce_scatter",
-                            group, where);
-  return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, detail::tensor_of(x),
-                                 dim);
+  const detail::Call call("functional::reduce_scatter", x, group, where);
+  return detail::start_reduction(call, CollectiveKind::reduce_scatter, op, dim);
 }
 
 /// `all_reduce` of several tensors in one round.
@@ -136,9 +122,8 @@ Async<detail::tensor_t<X>> reduce_scatter(const X& x, const Op& op, int dim, con
 template <TensorList List, class Op>
 Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, const Group& group,
                                           CallSite where = CallSite::here()) {
-  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_reduce_coalesced",
-                            group, where);
-  return detail::start_reduction(entry, CollectiveKind::all_reduce, op, Tensors<List>(tensors), 0);
+  const detail::Call call("functional::all_reduce_coalesced", tensors, group, where);
+  return detail::start_reduction(call, CollectiveKind::all_reduce, op);
 }
 
 /// `all_gather` of several tensors in one round. @see all_reduce_coalesced
@@ -147,10 +132,8 @@ Async<Tensors<List>> all_reduce_coalesced(const List& tensors, const Op& op, con
 template <TensorList List>
 Async<Tensors<List>> all_gather_coalesced(const List& tensors, const Dims& dims, const Group& group,
                                           CallSite where = CallSite::here()) {
-  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{}, "functional::all_gather_coalesced",
-                            group, where);
-  return detail::start(entry, CollectiveKind::all_gather, ReduceOp::sum, Tensors<List>(tensors),
-                       dims);
+  const detail::Call call("functional::all_gather_coalesced", tensors, group, where);
+  return detail::start(call, CollectiveKind::all_gather, ReduceOp::sum, call.input, dims);
 }
 
 /// `reduce_scatter` of several tensors in one round. @see all_reduce_coalesced
@@ -160,10 +143,8 @@ template <TensorList List, class Op>
 Async<Tensors<List>> reduce_scatter_coalesced(const List& tensors, const Op& op, const Dims& dims,
                                               const Group& group,
                                               CallSite where = CallSite::here()) {
-  const detail::Entry entry(detail::DeviceOf<Tensors<List>>{},
-                            "functional::reduce_scatter_coalesced", group, where);
-  return detail::start_reduction(entry, CollectiveKind::reduce_scatter, op, Tensors<List>(tensors),
-                                 dims);
+  const detail::Call call("functional::reduce_scatter_coalesced", tensors, group, where);
+  return detail::start_reduction(call, CollectiveKind::reduce_scatter, op, dims);
 }
 
 }  // namespace cleave::functional

@@ -18,7 +18,7 @@
 
 namespace cleave::functional::detail {
 
-using cleave::detail::part_of;
+using cleave::detail::piece_of;
 
 /// The group on which a started collective runs, with names for errors and traces.
 class Channel {
@@ -80,8 +80,8 @@ class Entry {
     return d;
   }
 
-  /// The extent of each rank's part of a dimension. @throws Error if parts would differ
-  index_t share(const Shape& extents, int d) const {
+  /// The extent of each rank's piece of a dimension. @throws Error if pieces would differ
+  index_t piece_extent(const Shape& extents, int d) const {
     if (extents[d] % size() != 0)
       fail("dimension " + std::to_string(d) + " has " + std::to_string(extents[d]) +
                " elements, which the " + std::to_string(size()) + " ranks of group '" +
