@@ -9,21 +9,13 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/pieces.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
-
-/// Piece `index` of `count` equal pieces along a dimension.
-inline Box piece_of(const Shape& extents, int dim, index_t index, index_t count) {
-  Box box = Box::of(extents);
-  const index_t width = extents[dim] / count;
-  box.begin[dim] = index * width;
-  box.end[dim] = box.begin[dim] + width;
-  return box;
-}
 
 /// A tensor, its result, and the dimension that is gathered or scattered.
 struct Operand {

@@ -9,6 +9,7 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/pieces.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
 
@@ -29,9 +30,7 @@ std::vector<T> gather_values(Communicator& group, const T& mine, const char* ope
   constexpr auto each = index_t(sizeof(T));
   const index_t ranks = group.size();
   std::vector<T> all(std::size_t(ranks), mine);  // on a dry mesh, all ranks have this value
-  std::vector<Box> pieces;
-  for (index_t r = 0; r < ranks; ++r)
-    pieces.push_back({Shape::filled(1, r * each), Shape::filled(1, (r + 1) * each)});
+  const std::vector<Box> pieces = flat_pieces(ranks * each, ranks);
   run(group, Collective::all_gather(
                  ConstView::dense(&mine, DType::uint8, Shape::filled(1, each)),
                  View::dense(all.data(), DType::uint8, Shape::filled(1, ranks * each)), pieces)

@@ -11,22 +11,21 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/exchange_values.hpp>
 #include <cleave/comm/machine.hpp>
+#include <cleave/comm/pieces.hpp>
 #include <cleave/core/clock.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave::detail {
 
-/// Seconds of an all-gather of `share` bytes per rank, on the slowest rank: the same on all ranks.
-inline double seconds_of_gather(Communicator& group, index_t share) {
-  const index_t all = group.size() * share;
-  const std::shared_ptr<void> from = allocate_bytes(Host{}, std::size_t(share));
+/// Seconds of an all-gather of `each` bytes per rank, on the slowest rank: the same on all ranks.
+inline double seconds_of_gather(Communicator& group, index_t each) {
+  const index_t all = group.size() * each;
+  const std::shared_ptr<void> from = allocate_bytes(Host{}, std::size_t(each));
   const std::shared_ptr<void> to = allocate_bytes(Host{}, std::size_t(all));
-  std::memset(from.get(), 0, std::size_t(share));
-  std::vector<Box> pieces;
-  for (index_t r = 0; r < group.size(); ++r)
-    pieces.push_back({Shape::filled(1, r * share), Shape::filled(1, (r + 1) * share)});
+  std::memset(from.get(), 0, std::size_t(each));
+  const std::vector<Box> pieces = flat_pieces(all, group.size());
   Collective c =
-      Collective::all_gather(ConstView::dense(from.get(), DType::uint8, Shape::filled(1, share)),
+      Collective::all_gather(ConstView::dense(from.get(), DType::uint8, Shape::filled(1, each)),
                              View::dense(to.get(), DType::uint8, Shape::filled(1, all)), pieces)
           .named("run");
   c.even = true;
@@ -56,15 +55,15 @@ inline LinkCosts measure_link(Communicator& group, Communicator& all) {
   constexpr index_t few = 64, most = index_t(4) << 20;
   const double latency = seconds_of_gather(group, std::max<index_t>(1, few / ranks));
   double seconds = latency;
-  index_t share = 0;
+  index_t each = 0;
   for (index_t bytes = index_t(64) << 10; bytes <= most && seconds < 2 * latency + 0.01;
        bytes *= 4) {
-    share = std::max<index_t>(1, bytes / ranks);
-    seconds = seconds_of_gather(group, share);
+    each = std::max<index_t>(1, bytes / ranks);
+    seconds = seconds_of_gather(group, each);
   }
   const double us = std::max((seconds - latency) * 1e6, 1e-3);
   costs.latency_us = reduce_values(all, ReduceOp::max, latency * 1e6, "run");
-  costs.bytes_per_us = -reduce_values(all, ReduceOp::max, -double(share * (ranks - 1)) / us, "run");
+  costs.bytes_per_us = -reduce_values(all, ReduceOp::max, -double(each * (ranks - 1)) / us, "run");
   return costs;
 }
 

@@ -176,7 +176,7 @@ class MpiDirect {
       mine.listed = block - node_->segment(places_[std::size_t(rank_)]);
       list = reinterpret_cast<Listed*>(block);
     }
-    const bool in_shares = reads_.in_shares(calls);
+    const bool in_pieces = reads_.in_pieces(calls);
     for (Collective& c : calls_) {
       Listed& entry = *new (list++) Listed{c.kind, c.op, c.root, c.global_count, c.detail, {}, {}};
       const bool sends =
@@ -184,7 +184,7 @@ class MpiDirect {
           rank_ == c.root;
       const bool alone = calls.size() == 1;
       if (sends && !share(c.source, entry.source, alone ? slot_bytes : 0)) mine.reachable = false;
-      if (c.kind == CollectiveKind::all_reduce && in_shares &&
+      if (c.kind == CollectiveKind::all_reduce && in_pieces &&
           !share(c.destination, entry.destination, 0))
         mine.reachable = false;
       if (c.kind == CollectiveKind::scatter)

@@ -1,7 +1,7 @@
 // A group whose ranks are MPI processes.
 //
 // All messages use duplicates of the user's communicator, so that they never mix with the user's.
-// select.hpp chooses how a collective is carried out, run_schedule.hpp runs it.
+// schedule/select.hpp chooses how a collective is carried out, run_schedule.hpp runs it.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@
 #include <cleave/comm/mpi/mpi_handle.hpp>
 #include <cleave/comm/mpi/node.hpp>
 #include <cleave/comm/mpi/run_schedule.hpp>
-#include <cleave/comm/schedule/select.hpp>
+#include <cleave/comm/schedule/schedule_for.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/error.hpp>
@@ -156,9 +156,7 @@ class MpiCommunicator final : public Communicator {
                                name_of(CollectiveKind(mine.kind)));
     way.caller = mine.caller.data();
     constexpr auto each = index_t(sizeof(Signature));
-    if (signature_pieces_.empty())
-      for (index_t r = 0; r < size(); ++r)
-        signature_pieces_.push_back({Shape::filled(1, r * each), Shape::filled(1, (r + 1) * each)});
+    if (signature_pieces_.empty()) signature_pieces_ = flat_pieces(size() * each, size());
     const Collective c = Collective::all_gather(
         ConstView::dense(&mine, DType::uint8, Shape::filled(1, each)),
         View::dense(all.data(), DType::uint8, Shape::filled(1, size() * each)), signature_pieces_);

@@ -10,36 +10,12 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
+#include <cleave/comm/schedule/select.hpp>
 #include <cleave/comm/schedule/topology.hpp>
-#include <cleave/core/dtype.hpp>
-#include <cleave/core/reduce_op.hpp>
-#include <cleave/core/require_reduction.hpp>
 
 namespace cleave::detail {
 
-/// Whether MPI has an equivalent: it has no 16-bit floats and bools, no averages, no products of
-/// complex numbers, and no floating-point maximum or minimum that propagates NaNs; and Open MPI 4.1
-/// saturates sums of 8- and 16-bit integers instead of wrapping (ompi/mca/op/avx).
-inline bool library_reduces(DType type, ReduceOp op) {
-  if (op == ReduceOp::avg) return false;
-  if (is_integer_dtype(type)) return op != ReduceOp::sum || size_of(type) > 2;
-  if (is_complex_dtype(type)) return op == ReduceOp::sum;
-  return (type == DType::float32 || type == DType::float64) &&
-         (op == ReduceOp::sum || op == ReduceOp::product);
-}
-
-/// Whether a reduction gives the same result, or one with the usual rounding errors, in any order:
-/// partial results may be rounded.
-/// @param reproducible  whether sums are added in rank order, so that they do not depend on the run
-inline bool reduces_in_any_order(DType type, ReduceOp op, bool reproducible) {
-  if (op == ReduceOp::avg) return false;
-  const bool rounds = !is_integer_dtype(type) && type != DType::boolean &&
-                      (op == ReduceOp::sum || op == ReduceOp::product);
-  const bool is_short = type == DType::float16 || type == DType::bfloat16;
-  return !rounds || !(is_short || reproducible);
-}
-
-/// Part `round` of `rounds` of a box, split along its longest dimension.
+/// Slice `round` of `rounds` of a box, split along its longest dimension.
 inline Box slice_of(Box box, int round, int rounds) {
   if (rounds == 1 || box.dims() == 0) return box;
   const Shape extents = box.extents();
@@ -52,15 +28,6 @@ inline Box slice_of(Box box, int round, int rounds) {
   return box;
 }
 
-/// Equal shares of a flat array, of whole lines of that many elements.
-inline std::vector<Box> shares_of(index_t elements, index_t ranks, index_t line) {
-  const index_t share = ((elements + ranks - 1) / ranks + line - 1) / line * line;
-  std::vector<Box> shares;
-  for (index_t r = 0; r < ranks; ++r)
-    shares.push_back(interval(std::min(share * r, elements), std::min(share * (r + 1), elements)));
-  return shares;
-}
-
 /// Appends schedules for the ranks of one level.
 class FlatSchedule {
  public:
@@ -69,30 +36,14 @@ class FlatSchedule {
                const ScheduleLimits& limits)
       : schedule_(schedule), level_(level), rank_(rank), size_(size), limits_(limits) {}
 
-  /// @param in_any_order  whether a reduction may be left to the library
-  void append(const Collective& c, bool in_any_order) {
-    const bool reduces = is_reduction(c.kind);
-    index_t elements = c.global_count;
-    if (reduces) elements = c.source.size();
-    if (c.kind == CollectiveKind::all_gather) elements = c.destination.size();
-    const bool by_library = elements > 0 && elements <= limits_.library_count &&
-                            (!reduces || (in_any_order && library_reduces(c.dtype(), c.op)));
-    switch (c.kind) {
-      case CollectiveKind::barrier:
-      case CollectiveKind::broadcast: return schedule_.call(StepAction::library, level_, c);
-      case CollectiveKind::scatter:
-      case CollectiveKind::gather: return messages(c);
-      case CollectiveKind::exchange: return schedule_.call(StepAction::messages, level_, c);
-      default: break;
-    }
-    if (by_library) return schedule_.call(StepAction::library, level_, c);
-    switch (c.kind) {
-      case CollectiveKind::all_gather: return messages(c);
-      case CollectiveKind::reduce_scatter: return reduce_scatter(c);
-      case CollectiveKind::all_reduce: return all_reduce(c);
-      default: return schedule_.call(StepAction::messages, level_, c);
-    }
+  /// @param algorithm  library, messages or in_rank_order
+  void append(const Collective& c, Algorithm algorithm) {
+    if (algorithm == Algorithm::library) return schedule_.call(StepAction::library, level_, c);
+    if (algorithm == Algorithm::messages) return messages(c);
+    if (c.kind == CollectiveKind::reduce_scatter) return reduce_scatter(c);
+    all_reduce(c);
   }
+  void append(const Collective& c) { append(c, select_flat(c, limits_)); }
 
  private:
   /// Appends an exchange of these transfers, which implements c.
@@ -106,6 +57,7 @@ class FlatSchedule {
   }
   /// Any collective that only moves elements.
   void messages(const Collective& c) {
+    if (is_exchange(c.kind)) return schedule_.call(StepAction::messages, level_, c);
     Transfers all(c, rank_, size_);
     append(StepAction::messages, CollectiveKind::exchange, c, c.destination, std::move(all.sends),
            std::move(all.receives));
@@ -143,7 +95,7 @@ class FlatSchedule {
     }
   }
 
-  /// Every rank reduces a share, or, of short arrays, everything.
+  /// Every rank reduces a piece, or, of short arrays, everything.
   void all_reduce(const Collective& c) {
     const index_t elements = c.source.size();
     if (elements == 0) return;
@@ -156,19 +108,16 @@ class FlatSchedule {
     if (!c.source.contiguous()) schedule_.copy(c.source, dense_in(out, 0, c.source.extents));
     if (size_ * elements * index_t(size_of(type)) <= limits_.gathered_bytes) {
       const View all = schedule_.scratch(type, size_ * elements);
-      std::vector<Box> pieces;
+      std::vector<Box> pieces = flat_pieces(size_ * elements, size_);
       std::vector<ConstView> operands;
-      for (index_t r = 0; r < size_; ++r) {
-        pieces.push_back(interval(r * elements, (r + 1) * elements));
-        operands.push_back(part_of(all, pieces.back()));
-      }
-      append(Collective::all_gather(in, all, schedule_.keep(std::move(pieces))).within(c), true);
+      for (const Box& piece : pieces) operands.push_back(piece_in(all, piece));
+      append(Collective::all_gather(in, all, schedule_.keep(std::move(pieces))).within(c));
       schedule_.reduce(c.op, std::move(operands), out);
     } else {
-      const std::span<const Box> shares = schedule_.keep(shares_of(elements, size_, 1));
-      const View mine = part_of(out, shares[std::size_t(rank_)]);
-      reduce_scatter(Collective::reduce_scatter(c.op, in, mine, shares).within(c));
-      append(Collective::all_gather(mine, out, shares).within(c), true);
+      const std::span<const Box> pieces = schedule_.keep(flat_pieces(elements, size_));
+      const View mine = piece_in(out, pieces[std::size_t(rank_)]);
+      reduce_scatter(Collective::reduce_scatter(c.op, in, mine, pieces).within(c));
+      append(Collective::all_gather(mine, out, pieces).within(c));
     }
     if (!c.destination.contiguous())
       schedule_.copy(dense_in(out, 0, c.destination.extents), c.destination);

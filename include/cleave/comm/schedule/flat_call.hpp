@@ -1,4 +1,5 @@
-// A collective of equal parts of a flat array, without memory: for schedules that are only printed.
+// A collective of equal pieces of a flat array, without memory: for schedules that are only
+// printed.
 #pragma once
 
 #include <span>
@@ -7,22 +8,23 @@
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
-#include <cleave/comm/schedule/select.hpp>
+#include <cleave/comm/schedule/schedule_for.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 
 namespace cleave::detail {
 
 class FlatCall {
  public:
-  /// @param each  elements of a part: of a rank's piece, or of what a rank sends to another
-  FlatCall(CollectiveKind kind, DType type, ReduceOp op, index_t each, int rank, int size) {
+  /// @param each  elements of a piece: of a rank, or of what a rank sends to another
+  FlatCall(CollectiveKind kind, DType type, ReduceOp op, index_t each, int rank, int size)
+      : pieces_(flat_pieces(size * each, size)) {
     const index_t all = size * each;
     const bool gathers = kind == CollectiveKind::all_gather || kind == CollectiveKind::gather;
     const bool scatters = kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::scatter;
-    for (index_t r = 0; r < size; ++r) {
-      pieces_.push_back(interval(r * each, (r + 1) * each));
-      sends_.push_back({int(r), pieces_.back(), interval(rank * each, (rank + 1) * each)});
-      receives_.push_back({int(r), sends_.back().destination, pieces_.back()});
+    for (int r = 0; r < size; ++r) {
+      const Box &mine = pieces_[std::size_t(rank)], &theirs = pieces_[std::size_t(r)];
+      sends_.push_back({r, theirs, mine});
+      receives_.push_back({r, mine, theirs});
     }
     call_.kind = kind;
     call_.op = op;
@@ -43,7 +45,7 @@ class FlatCall {
   }
 
  private:
-  std::vector<Box> pieces_{};
+  std::vector<Box> pieces_;
   std::vector<Transfer> sends_{}, receives_{};
   Collective call_{};
 };

@@ -1,4 +1,4 @@
-// The schedule of several short calls: one message to each peer, with its parts of all calls.
+// The schedule of several short calls: one message to each peer, with its pieces of all calls.
 #pragma once
 
 #include <algorithm>
@@ -15,20 +15,12 @@ namespace cleave::detail {
 
 class PackedSchedule {
  public:
-  /// Whether the messages of a call cost more than its bytes: the same on all ranks.
-  static bool has(const Collective& c, const Topology& topology) {
-    const bool kind = c.kind == CollectiveKind::all_gather ||
-                      c.kind == CollectiveKind::reduce_scatter || is_exchange(c.kind);
-    const index_t bytes = c.global_count * index_t(size_of(c.dtype()));
-    return kind && bytes > 0 && bytes <= topology.limits.packed_bytes * topology.size;
-  }
-
   PackedSchedule(Schedule& schedule, const Topology& topology)
       : schedule_(schedule), size_(topology.size) {}
 
-  /// @pre has(c) for every call c
+  /// @pre is_packed(c, topology) for every call c
   void append(std::span<const Collective> calls) {
-    // where the parts from each rank arrive, and the addends of each reduction
+    // where the pieces from each rank arrive, and the addends of each reduction
     const std::vector<index_t> in = offsets([&](int r, auto f) { each_received(calls, r, f); });
     const std::vector<index_t> out = offsets([&](int r, auto f) { each_sent(calls, r, f); });
     const View sent = schedule_.scratch(DType::uint8, out.back());
@@ -79,7 +71,7 @@ class PackedSchedule {
     return View::dense(data, view.dtype, view.extents);
   }
 
-  /// Where the parts of each rank begin, and the end.
+  /// Where the pieces of each rank begin, and the end.
   template <class Each>
   std::vector<index_t> offsets(const Each& each) const {
     std::vector<index_t> at{0};

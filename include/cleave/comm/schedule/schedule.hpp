@@ -12,28 +12,13 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/pieces.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
-
-/// Indices [begin, end) of a flat view.
-inline Box interval(index_t begin, index_t end) {
-  return {Shape::filled(1, begin), Shape::filled(1, end)};
-}
-
-/// A dense array of these extents in a flat view, from element `begin` on.
-inline View dense_in(const View& flat, index_t begin, const Shape& extents) {
-  const index_t offset = begin * index_t(size_of(flat.dtype));
-  std::byte* const data =
-      flat.data == nullptr ? nullptr : static_cast<std::byte*>(flat.data) + offset;
-  return View::dense(data, flat.dtype, extents);
-}
-inline View part_of(const View& flat, const Box& part) {
-  return dense_in(flat, part.begin[0], part.extents());
-}
 
 /// The ranks that take part in a step.
 enum class RankLevel : std::uint8_t {

@@ -19,9 +19,9 @@ struct ScheduleLimits {
   /// Up to this length one rank per node communicates for all ranks of the node: the cost is that
   /// of the messages, not of the bytes.
   index_t leader_bytes = 2 << 10;
-  /// The longest part of an all-to-all that goes by way of the rank of its node that is in the
+  /// The longest piece of an all-to-all that goes by way of the rank of its node that is in the
   /// column of the receiver: in fewer messages, each copied twice more.
-  index_t forwarded_part_bytes = 4 << 10;
+  index_t forwarded_piece_bytes = 4 << 10;
   /// The longest call, per rank, that is sent in one message with others that run together.
   index_t packed_bytes = 64 << 10;
   /// The longest all-reduce in rank order, times the number of ranks, that every rank reduces

@@ -1,7 +1,7 @@
 // Schedules for a group on several nodes with the same number of ranks each: ranks of a node read
 // each other's memory, and columns (rank p of every node) communicate over the network.
 //
-// All columns communicate at the same time, each with its part of the data, so that every element
+// All columns communicate at the same time, each with its pieces of the data, so that every element
 // crosses the network once per node and all ranks of a node share the work. For short arrays the
 // messages cost more than the bytes: rank 0 of each node, its leader, then communicates for all
 // ranks of the node.
@@ -21,6 +21,7 @@
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/schedule/flat.hpp>
 #include <cleave/comm/schedule/schedule.hpp>
+#include <cleave/comm/schedule/select.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 
 namespace cleave::detail {
@@ -33,21 +34,16 @@ class TwoLevelSchedule {
         topology_(topology),
         column_(schedule, RankLevel::column, grid_.node, grid_.nodes, limits_) {}
 
-  /// Whether calls of this kind have such a schedule.
-  static bool has(CollectiveKind kind) {
-    return kind == CollectiveKind::all_gather || is_reduction(kind) || is_exchange(kind);
-  }
-
-  /// @pre has(c.kind); a reduction may combine ranks in any order
-  void append(const Collective& c) {
+  /// @param algorithm  columns, leaders or forwarded
+  void append(const Collective& c, Algorithm algorithm) {
+    if (algorithm == Algorithm::forwarded) return forward(c);
+    const bool leaders = algorithm == Algorithm::leaders;
     switch (c.kind) {
-      case CollectiveKind::all_gather:
-        return c.destination.bytes() <= limits_.leader_bytes ? gather_by_leaders(c) : all_gather(c);
+      case CollectiveKind::all_gather: return leaders ? gather_by_leaders(c) : all_gather(c);
       case CollectiveKind::reduce_scatter:
-        return c.source.bytes() <= limits_.leader_bytes ? scatter_by_leaders(c) : reduce_scatter(c);
-      case CollectiveKind::all_reduce:
-        return c.source.bytes() <= limits_.leader_bytes ? reduce_by_leaders(c) : all_reduce(c);
-      default: return is_forwarded(c) ? forward(c) : exchange(c);
+        return leaders ? scatter_by_leaders(c) : reduce_scatter(c);
+      case CollectiveKind::all_reduce: return leaders ? reduce_by_leaders(c) : all_reduce(c);
+      default: return exchange(c);
     }
   }
 
@@ -66,8 +62,7 @@ class TwoLevelSchedule {
     }
     column_.append(
         Collective::all_gather(c.source, c.destination, schedule_.keep(std::move(pieces)))
-            .within(c),
-        true);
+            .within(c));
     schedule_.direct(RankLevel::node, std::move(calls));
   }
 
@@ -115,15 +110,14 @@ class TwoLevelSchedule {
       const View flat = to.contiguous()
                             ? View::dense(to.data, type, Shape::filled(1, mine.volume()))
                             : schedule_.scratch(type, mine.volume());
-      column_.append(Collective::reduce_scatter(c.op, part_of(sums, interval(0, at)), flat,
+      column_.append(Collective::reduce_scatter(c.op, piece_in(sums, interval(0, at)), flat,
                                                 schedule_.keep(std::move(ranges)))
-                         .within(c),
-                     true);
+                         .within(c));
       if (!to.contiguous()) schedule_.copy(dense_in(flat, 0, to.extents), to);
     }
   }
 
-  /// A node reduces share p on its rank p; columns all-reduce their shares; ranks read all shares.
+  /// A node reduces piece p on its rank p; columns all-reduce their pieces; ranks read all pieces.
   void all_reduce(const Collective& c) {
     const DType type = c.source.dtype;
     const index_t elements = c.source.size(), size = index_t(size_of(type));
@@ -136,19 +130,19 @@ class TwoLevelSchedule {
       in = out;
     }
     const index_t most = std::max<index_t>(1, limits_.scratch_bytes / size) * grid_.places;
-    const auto shares_of_part = [&](index_t count) {
-      return shares_of(count, grid_.places, std::max<index_t>(1, 64 / size));
-    };
-    const View sums = schedule_.scratch(type, shares_of_part(std::min(most, elements))[0].volume());
+    const index_t line = std::max<index_t>(1, 64 / size);
+    const View sums = schedule_.scratch(
+        type, flat_piece(std::min(most, elements), 0, grid_.places, line).volume());
     for (index_t at = 0; at < elements; at += most) {
-      const Box part = interval(at, std::min(at + most, elements));
-      const std::span<const Box> shares = schedule_.keep(shares_of_part(part.volume()));
-      const View sum = part_of(sums, interval(0, shares[std::size_t(grid_.place)].volume()));
+      const Box slice = interval(at, std::min(at + most, elements));
+      const std::span<const Box> pieces =
+          schedule_.keep(flat_pieces(slice.volume(), grid_.places, line));
+      const View sum = piece_in(sums, interval(0, pieces[std::size_t(grid_.place)].volume()));
       schedule_.direct(RankLevel::node,
-                       {Collective::reduce_scatter(c.op, in[part], sum, shares).within(c)});
-      column_.append(Collective::all_reduce(c.op, sum, sum).within(c), true);
+                       {Collective::reduce_scatter(c.op, in[slice], sum, pieces).within(c)});
+      column_.append(Collective::all_reduce(c.op, sum, sum).within(c));
       schedule_.direct(RankLevel::node,
-                       {Collective::all_gather(sum, part_of(out, part), shares).within(c)});
+                       {Collective::all_gather(sum, piece_in(out, slice), pieces).within(c)});
     }
     if (!c.destination.contiguous())
       schedule_.copy(dense_in(out, 0, c.destination.extents), c.destination);
@@ -173,18 +167,11 @@ class TwoLevelSchedule {
     Collective apart = part(c.kind, false);
     apart.global_count = c.global_count;
     FlatSchedule(schedule_, RankLevel::group, topology_.rank, topology_.size, limits_)
-        .append(apart, true);
+        .append(apart);
     schedule_.direct(RankLevel::node, {part(CollectiveKind::exchange, true)});
   }
 
-  /// Whether an all-to-all has equal parts that are so short that they go by way of the column.
-  bool is_forwarded(const Collective& c) const {
-    const auto pairs = index_t(grid_.ranks.size()) * index_t(grid_.ranks.size());
-    return c.kind == CollectiveKind::all_to_all && c.even && c.global_count >= pairs &&
-           c.global_count / pairs * index_t(size_of(c.dtype())) <= limits_.forwarded_part_bytes;
-  }
-
-  /// A rank passes its parts for column p to rank p of its node, which then has the parts of its
+  /// A rank passes its pieces for column p to rank p of its node, which then has those of its
   /// node for its column, as [node][place][elements] of the receiving node and of the senders; the
   /// columns exchange these.
   void forward(const Collective& c) {
@@ -224,7 +211,7 @@ class TwoLevelSchedule {
             .within(c);
     call.even = true;
     call.global_count = extents.product() * grid_.nodes;
-    column_.append(call, true);
+    column_.append(call);
     for (const Transfer& t : c.receives)
       schedule_.copy(block(packed, t.peer, t.destination.extents()), c.destination[t.destination]);
   }
@@ -233,11 +220,10 @@ class TwoLevelSchedule {
 
   void gather_by_leaders(const Collective& c) {
     const Pieces all = pack_order(c);
-    const View own = part_of(all.here, all.row[std::size_t(grid_.place)]);
+    const View own = piece_in(all.here, all.row[std::size_t(grid_.place)]);
     schedule_.copy(c.source, dense_in(own, 0, c.source.extents));
     schedule_.direct(RankLevel::node, {Collective::all_gather(own, all.here, all.row).within(c)});
-    if (leads())
-      column_.append(Collective::all_gather(all.here, all.array, all.nodes).within(c), true);
+    if (leads()) column_.append(Collective::all_gather(all.here, all.array, all.nodes).within(c));
     read_from_leader(c, all.array, all.array);
     each_piece(c, [&](index_t at, const Box& box) {
       schedule_.copy(dense_in(all.array, at, box.extents()), c.destination[box]);
@@ -251,10 +237,10 @@ class TwoLevelSchedule {
     });
     const View sum = reduce_at_leader(c, all.array);
     if (leads())  // all.here is no longer read
-      column_.append(Collective::reduce_scatter(c.op, sum, all.here, all.nodes).within(c), true);
+      column_.append(Collective::reduce_scatter(c.op, sum, all.here, all.nodes).within(c));
     read_from_leader(c, all.here, all.here);
     schedule_.copy(
-        dense_in(part_of(all.here, all.row[std::size_t(grid_.place)]), 0, c.destination.extents),
+        dense_in(piece_in(all.here, all.row[std::size_t(grid_.place)]), 0, c.destination.extents),
         c.destination);
   }
 
@@ -263,7 +249,7 @@ class TwoLevelSchedule {
     const View all = schedule_.scratch(c.source.dtype, c.source.size());
     schedule_.copy(c.source, dense_in(all, 0, c.source.extents));
     const View sum = reduce_at_leader(c, all);
-    if (leads()) column_.append(Collective::all_reduce(c.op, sum, sum).within(c), true);
+    if (leads()) column_.append(Collective::all_reduce(c.op, sum, sum).within(c));
     read_from_leader(c, sum, all);
     schedule_.copy(dense_in(all, 0, c.destination.extents), c.destination);
   }
@@ -291,7 +277,7 @@ class TwoLevelSchedule {
     }
     Pieces all;
     all.array = schedule_.scratch(c.dtype(), at);
-    all.here = part_of(all.array, nodes[std::size_t(grid_.node)]);
+    all.here = piece_in(all.array, nodes[std::size_t(grid_.node)]);
     all.nodes = schedule_.keep(std::move(nodes));
     all.row = schedule_.keep(std::move(row));
     return all;
@@ -327,7 +313,7 @@ class TwoLevelSchedule {
 
   /// @param result  on the leader; not read elsewhere
   void read_from_leader(const Collective& c, const View& result, const View& destination) {
-    const View source = leads() ? result : part_of(result, interval(0, 0));
+    const View source = leads() ? result : piece_in(result, interval(0, 0));
     schedule_.direct(RankLevel::node, {Collective::all_gather(source, destination,
                                                               pieces_of_leader(destination.size()))
                                            .within(c)});

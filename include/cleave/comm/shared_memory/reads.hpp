@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
+#include <cleave/comm/pieces.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/kernels/host/reduce_views.hpp>
 #include <cleave/tensor/linear_range.hpp>
@@ -63,7 +64,7 @@ void reduce_from_peers(PeerCalls calls, const View& result, index_t begin, index
   reduce_range(Device{}, calls[0]->op, operands, result, begin, end);
 }
 
-/// Reads one call, except an all_reduce in shares.
+/// Reads one call, except an all_reduce in pieces.
 /// @param result  of an all_reduce
 template <class Device>
 void read_from_peers(PeerCalls calls, int rank, bool compares, const View& result,
@@ -83,7 +84,7 @@ void read_from_peers(PeerCalls calls, int rank, bool compares, const View& resul
 /// The points of collectives that ranks wait for.
 enum class PeerPoint : std::uint8_t {
   ready,    ///< sources may be read
-  reduced,  ///< the shares of an all_reduce may be read, too
+  reduced,  ///< the pieces of an all_reduce may be read, too
   done,     ///< no peer reads any more
 };
 
@@ -93,7 +94,7 @@ enum class PeerPoint : std::uint8_t {
 ///                  `calls_of(r)`, how many calls rank r has published; `call_of(r, i)`, one of
 ///                  them, until the next one of that rank is asked for; `compares_transfers()`;
 ///                  `short_bytes`: up to that length every rank reduces a whole all_reduce; longer
-///                  ones cost one more step, in which each reduces a share for all.
+///                  ones cost one more step, in which each reduces a piece for all.
 ///                  `mark(point)`: this rank's device has reached the point; `await(point)`: later
 ///                  work of the device follows that of all peers up to the point; `take_step()`, a
 ///                  barrier; `report(error)`, before a step, and after it
@@ -105,9 +106,9 @@ class DirectReads {
     operands_.reserve(peers_.size());
   }
 
-  /// Whether all all_reduces of calls that run together are reduced in shares. A result has the
+  /// Whether all all_reduces of calls that run together are reduced in pieces. A result has the
   /// same bits either way.
-  static bool in_shares(std::span<const Collective> calls) {
+  static bool in_pieces(std::span<const Collective> calls) {
     return std::ranges::any_of(calls, [](const Collective& c) {
       return c.kind == CollectiveKind::all_reduce && c.source.bytes() > Carrier::short_bytes;
     });
@@ -132,25 +133,25 @@ class DirectReads {
   /// @pre all ranks have published their calls, which agree, and passed the entry barrier
   /// @throws Error on all ranks if one of them fails
   void run(std::span<const Collective> calls) {
-    const bool shares = in_shares(calls);
+    const bool by_pieces = in_pieces(calls);
     std::shared_ptr<void> results;
     std::exception_ptr error;
     attempt(error, [&] {
-      if (!shares) results = scratch_for_results(calls);
+      if (!by_pieces) results = scratch_for_results(calls);
       carrier_.await(PeerPoint::ready);
       std::size_t offset = 0;
       each_call(calls, [&](const Collective& c, PeerCalls peers) {
         const bool reduces = c.kind == CollectiveKind::all_reduce;
-        if (reduces && shares) return reduce_share(peers, c.destination, carrier_.rank());
+        if (reduces && by_pieces) return reduce_piece(peers, c.destination, carrier_.rank());
         read_from_peers<Device>(peers, carrier_.rank(), carrier_.compares_transfers(),
                                 reduces ? result_of(c, results, offset) : View{}, operands_);
       });
     });
-    if (shares) {
+    if (by_pieces) {
       meet(PeerPoint::reduced, error);
       attempt(error, [&] {
         each_call(calls, [&](const Collective& c, PeerCalls peers) {
-          if (c.kind == CollectiveKind::all_reduce) copy_shares(c, peers);
+          if (c.kind == CollectiveKind::all_reduce) copy_pieces(c, peers);
         });
       });
     }
@@ -162,7 +163,7 @@ class DirectReads {
     carrier_.verify_no_failure(calls[0]);
     std::size_t offset = 0;
     for (const Collective& c : calls)
-      if (c.kind == CollectiveKind::all_reduce && !shares)
+      if (c.kind == CollectiveKind::all_reduce && !by_pieces)
         strided_copy(Device{}, result_of(c, results, offset), c.destination);
   }
 
@@ -199,31 +200,23 @@ class DirectReads {
     }
   }
 
-  /// Calls f(begin, end) with the elements of an all_reduce that a rank reduces for all ranks, in
-  /// whole cache lines.
-  template <class F>
-  void with_share(const Collective& c, int rank, const F& f) const {
-    const index_t count = c.source.size(), line = 64 / index_t(size_of(c.dtype()));
-    const index_t size = carrier_.size(),
-                  each = ((count + size - 1) / size + line - 1) / line * line;
-    const index_t begin = std::min(each * rank, count);
-    f(begin, std::min(begin + each, count));
+  /// The elements of an all_reduce that a rank reduces for all ranks, in whole cache lines.
+  Box piece_of_rank(const Collective& c, int rank) const {
+    return flat_piece(c.source.size(), rank, carrier_.size(), 64 / index_t(size_of(c.dtype())));
   }
-  /// First step: reduces this rank's share to its own destination. If that is also its source, no
-  /// peer reads this share of it.
-  void reduce_share(PeerCalls peers, const View& destination, int rank) {
-    with_share(*peers[std::size_t(rank)], rank, [&](index_t begin, index_t end) {
-      reduce_from_peers<Device>(peers, destination, begin, end, operands_);
-    });
+  /// First step: reduces this rank's piece to its own destination. If that is also its source, no
+  /// peer reads this piece of it.
+  void reduce_piece(PeerCalls peers, const View& destination, int rank) {
+    const Box piece = piece_of_rank(*peers[std::size_t(rank)], rank);
+    reduce_from_peers<Device>(peers, destination, piece.begin[0], piece.end[0], operands_);
   }
-  /// Second step: copies the shares that the other ranks have reduced.
-  void copy_shares(const Collective& c, PeerCalls peers) {
+  /// Second step: copies the pieces that the other ranks have reduced.
+  void copy_pieces(const Collective& c, PeerCalls peers) {
     for (int k = 1; k < carrier_.size(); ++k) {
       const int r = (carrier_.rank() + k) % carrier_.size();
       const ConstView reduced = peers[std::size_t(r)]->destination;
-      with_share(c, r, [&](index_t begin, index_t end) {
-        reduce_range(Device{}, c.op, {&reduced, 1}, c.destination, begin, end);
-      });
+      const Box piece = piece_of_rank(c, r);
+      reduce_range(Device{}, c.op, {&reduced, 1}, c.destination, piece.begin[0], piece.end[0]);
     }
   }
 
