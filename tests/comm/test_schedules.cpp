@@ -85,7 +85,7 @@ TEST_CASE("the ranks of each level take the same steps of communication in the s
 TEST_CASE("what ranks of one node, of several, and of nodes with one rank each do") {
   const auto text = [](CollectiveKind kind, DType type, ReduceOp op, index_t each, int nodes,
                        int places, int rank) {
-    return schedule_of(kind, type, op, each, topology_of(nodes, places, rank)).text();
+    return to_string(schedule_of(kind, type, op, each, topology_of(nodes, places, rank)));
   };
   const auto reduce = [&](DType type, ReduceOp op, index_t each, int nodes, int places, int rank) {
     return text(CollectiveKind::all_reduce, type, op, each, nodes, places, rank);

@@ -77,9 +77,9 @@ constexpr std::uint64_t boxes_detail(std::uint64_t checksum) {
   return std::uint64_t(12) << 60 | checksum >> 4;
 }
 
-/// The text of a packed detail: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}" or " for
+/// A packed detail: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}" or " for
 /// part 2 of module 1" or " of a list of tensors with checksum 5"; empty for 0.
-inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
+inline std::string detail_to_string(CollectiveKind kind, std::uint64_t detail) {
   if (detail == 0) return "";
   if (detail >> 60 == 14) {
     constexpr std::uint64_t low = (std::uint64_t(1) << 30) - 1;
@@ -108,7 +108,7 @@ inline std::string text_of_detail(CollectiveKind kind, std::uint64_t detail) {
 }
 
 /// "ranks of group 'world' disagree: rank 0 runs barrier, rank 2 runs all_gather"
-inline std::string text_of_disagreement(const std::string& group, int a, const std::string& does,
+inline std::string disagreement_message(const std::string& group, int a, const std::string& does,
                                         int b, const std::string& other_does) {
   return "ranks of group '" + group + "' disagree: rank " + std::to_string(a) + " " + does +
          ", rank " + std::to_string(b) + " " + other_does;
@@ -218,11 +218,11 @@ struct Collective {
 
   /// This call as a part of another one: with its names, for errors and traces.
   Collective within(const Collective& whole) const {
-    Collective part = *this;
-    part.operation = *whole.operation != '\0' ? whole.operation : name_of(whole.kind);
-    part.axes = whole.axes;
-    part.site = whole.site;
-    return part;
+    Collective call = *this;
+    call.operation = *whole.operation != '\0' ? whole.operation : name_of(whole.kind);
+    call.axes = whole.axes;
+    call.site = whole.site;
+    return call;
   }
   /// This call as made by that function of the user's, over these mesh axes.
   Collective named(const char* function, const char* over = "") const {
@@ -244,6 +244,10 @@ constexpr bool is_exchange(CollectiveKind kind) {
 }
 constexpr bool is_reduction(CollectiveKind kind) {
   return kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_reduce;
+}
+constexpr bool is_rooted(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::scatter ||
+         kind == CollectiveKind::gather;
 }
 
 inline constexpr Box unknown_box{};
@@ -322,8 +326,8 @@ inline index_t received_elements(const Collective& c, int rank, int size) {
 }
 
 /// Messages that rank `rank` of `size` receives: one from each rank that has data for it, in an
-/// all-reduce two, one with parts and one with results. Collectives that are run together count one
-/// message per sender.
+/// all-reduce two, one with addends and one with results. Collectives that are run together count
+/// one message per sender.
 ///
 /// @param senders  by rank: whether it has already sent a message in this round; updated
 inline index_t received_messages(const Collective& c, int rank, int size,

@@ -234,8 +234,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   static index_t agreed_count(const Collective& c);
 
-  static std::string describe(const Signature& s);
-
   /// "; before: barrier of ..": what all ranks called before they disagreed.
   std::string history() const;
 

@@ -107,13 +107,20 @@ CLEAVE_INLINE void name_caller(const Collective& c, std::array<char, 160>& name)
   if (text == name_of(c.kind)) text.clear();
   if (const Shape& local = c.source.extents; !text.empty() && local.dims > 0)
     text += " of " + to_string(local);
-  if (const std::string* part = CommPlace::current().path; part != nullptr)
-    text += " in part '" + *part + "'";
+  if (const std::string* path = CommPlace::current().path; path != nullptr)
+    text += " in part '" + *path + "'";
   const std::string site = to_string(c.site);
   const std::size_t room = name.size() - 1;
   if (site.size() > room) text = ".." + site.substr(site.size() - room + 2);  // the file's name
   else text = text.substr(0, room - site.size()) + site;
   std::copy(text.begin(), text.end(), name.begin());
+}
+
+CLEAVE_INLINE std::string to_string(const Signature& s) {
+  return std::string(name_of(CollectiveKind(s.kind))) + " of " + std::to_string(s.count) + " " +
+         name_of(DType(s.dtype)) + detail_to_string(CollectiveKind(s.kind), s.detail) + " (op " +
+         name_of(ReduceOp(s.op)) + ", root " + std::to_string(s.root) + ", call " +
+         std::to_string(s.sequence) + ")" + caller_to_string(s.caller.data());
 }
 
 }  // namespace detail
@@ -133,8 +140,8 @@ CLEAVE_INLINE void Communicator::compare(const Collective& collective) {
   for (int r = 1; r < size_; ++r) {
     if (all[std::size_t(r)] == all[0]) continue;
     throw Error(collective.operation[0] != '\0' ? collective.operation : "collective",
-                text_of_disagreement(label_, 0, "runs " + describe(all[0]), r,
-                                     "runs " + describe(all[std::size_t(r)])) +
+                disagreement_message(label_, 0, "runs " + detail::to_string(all[0]), r,
+                                     "runs " + detail::to_string(all[std::size_t(r)])) +
                     history(),
                 {.rank = state_->world_rank});
   }
@@ -145,7 +152,7 @@ CLEAVE_INLINE void Communicator::compare(const Collective& collective) {
 CLEAVE_INLINE std::string Communicator::history() const {
   std::string text;
   for (const Signature& earlier : agreed_)
-    text += (text.empty() ? "; before: " : ", ") + describe(earlier);
+    text += (text.empty() ? "; before: " : ", ") + detail::to_string(earlier);
   return text;
 }
 
@@ -153,13 +160,6 @@ CLEAVE_INLINE index_t Communicator::agreed_count(const Collective& c) {
   if (c.global_count != 0) return c.global_count;
   if (detail::is_reduction(c.kind)) return c.source.size();
   return c.kind == CollectiveKind::all_gather ? c.destination.size() : 0;
-}
-
-CLEAVE_INLINE std::string Communicator::describe(const Signature& s) {
-  return std::string(name_of(CollectiveKind(s.kind))) + " of " + std::to_string(s.count) + " " +
-         name_of(DType(s.dtype)) + text_of_detail(CollectiveKind(s.kind), s.detail) + " (op " +
-         name_of(ReduceOp(s.op)) + ", root " + std::to_string(s.root) + ", call " +
-         std::to_string(s.sequence) + ")" + detail::text_of_caller(s.caller.data());
 }
 
 }  // namespace cleave

@@ -51,9 +51,9 @@ CLEAVE_INLINE MachineCosts MachineCosts::from_environment() {
   const detail::File file(std::fopen(name, "r"));
   if (!file) throw Error("run", std::string("CLEAVE_TUNE: cannot read '") + name + "'");
   std::string text;
-  char part[1024];
-  while (const std::size_t count = std::fread(part, 1, sizeof part, file.get()))
-    text.append(part, count);
+  char block[1024];
+  while (const std::size_t count = std::fread(block, 1, sizeof block, file.get()))
+    text.append(block, count);
   std::string line;
   int number = 1;
   for (std::size_t at = 0; at < text.size(); at += line.size() + 1, ++number) {

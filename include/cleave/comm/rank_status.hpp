@@ -81,7 +81,7 @@ struct RankWait {
   }
   /// The same with the place of the call: " at heat.cpp:41".
   std::string place() const {
-    return where() + (*caller != '\0' ? text_of_caller(caller) : to_string(site));
+    return where() + (*caller != '\0' ? caller_to_string(caller) : to_string(site));
   }
   /// After the time-out, how long a rank waits for others, which wait too, to name the culprit.
   double grace_seconds() const noexcept { return std::min(2.0, timeout_seconds); }

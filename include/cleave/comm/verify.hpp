@@ -27,7 +27,7 @@ inline bool holds_nothing(const ConstView& view) {
 }
 
 /// "[5, 6] float32"
-inline std::string text_of(const Shape& extents, DType dtype) {
+inline std::string to_string(const Shape& extents, DType dtype) {
   return to_string(extents) + " " + name_of(dtype);
 }
 
@@ -52,8 +52,8 @@ inline void verify_piece(const Collective& c, const Box& piece, const ConstView&
   if (piece.empty() && holds_nothing(view)) return;
   if (piece.extents() != view.extents || whole.dtype != view.dtype)
     throw Error(operation_of(c), std::string("this rank's piece does not match its ") + what,
-                {.shapes = text_of(piece.extents(), whole.dtype) + " and " +
-                           text_of(view.extents, view.dtype)});
+                {.shapes = to_string(piece.extents(), whole.dtype) + " and " +
+                           to_string(view.extents, view.dtype)});
 }
 
 /// Checks that a rank can make alone, before it communicates.
@@ -93,8 +93,8 @@ inline void verify_call(const Collective& c, int rank, int size) {
       require_reduction(operation_of(c), c.dtype(), c.op);
       if (c.source.extents != c.destination.extents || c.source.dtype != c.destination.dtype)
         throw Error(operation_of(c), "source and destination differ",
-                    {.shapes = text_of(c.source.extents, c.source.dtype) + " and " +
-                               text_of(c.destination.extents, c.destination.dtype)});
+                    {.shapes = to_string(c.source.extents, c.source.dtype) + " and " +
+                               to_string(c.destination.extents, c.destination.dtype)});
       return;
     case CollectiveKind::all_to_all:
     case CollectiveKind::exchange:
@@ -129,25 +129,19 @@ inline bool agree(const Collective& a, const Collective& b) {
   }
 }
 
-/// "all_reduce (sum) of [5, 6] float32", "broadcast of 30 elements from rank 1"
-inline std::string kind_text(const Collective& c) {
+/// "all_reduce (sum) of [5, 6] float32", "broadcast of 30 elements from rank 1 at heat.cpp:41"
+inline std::string to_string(const Collective& c) {
   std::string text = name_of(c.kind);
   if (!is_reduction(c.kind) && c.global_count > 0)
     text += " of " + std::to_string(c.global_count) + " elements";
-  switch (c.kind) {
-    case CollectiveKind::broadcast:
-    case CollectiveKind::scatter: return text + " from rank " + std::to_string(c.root);
-    case CollectiveKind::gather: return text + " to rank " + std::to_string(c.root);
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_reduce:
-      return text + " (" + name_of(c.op) + ") of " + text_of(c.source.extents, c.dtype()) +
-             text_of_detail(c.kind, c.detail);
-    default: return text + text_of_detail(c.kind, c.detail);
-  }
+  if (c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::scatter)
+    text += " from rank " + std::to_string(c.root);
+  else if (c.kind == CollectiveKind::gather) text += " to rank " + std::to_string(c.root);
+  else if (is_reduction(c.kind))
+    text += std::string(" (") + name_of(c.op) + ") of " + to_string(c.source.extents, c.dtype());
+  if (!is_rooted(c.kind)) text += detail_to_string(c.kind, c.detail);
+  return text + to_string(c.site);
 }
-
-/// The same with the place of the call: " at heat.cpp:41".
-inline std::string text_of(const Collective& c) { return kind_text(c) + to_string(c.site); }
 
 /// Compares the transfers of `peer` to `rank` with those that `rank` expects from it.
 /// @throws Error if they differ
@@ -170,9 +164,9 @@ inline void verify_transfers(const Collective& c, std::span<const Transfer> send
 inline void verify_fit(const Collective& c, const ConstView& from, const View& to) {
   if (holds_nothing(from) && holds_nothing(to)) return;
   if (from.extents != to.extents || from.dtype != to.dtype)
-    throw Error(
-        operation_of(c), "the sender's view does not match the receiver's",
-        {.shapes = text_of(from.extents, from.dtype) + " and " + text_of(to.extents, to.dtype)});
+    throw Error(operation_of(c), "the sender's view does not match the receiver's",
+                {.shapes = to_string(from.extents, from.dtype) + " and " +
+                           to_string(to.extents, to.dtype)});
 }
 
 /// `strided_copy` between ranks. @throws Error if the views do not match

@@ -27,7 +27,7 @@ inline std::string to_string(const CallSite& site) {
 namespace detail {
 
 /// The text of a caller, as `Signature` has it, to follow the name of a collective.
-inline std::string text_of_caller(const char* caller) {
+inline std::string caller_to_string(const char* caller) {
   if (*caller == '\0' || *caller == ' ') return caller;
   return std::string(" for ") + caller;
 }

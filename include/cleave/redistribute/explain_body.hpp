@@ -43,16 +43,9 @@ inline std::string schedule_text(const Step& step, index_t elements, DType dtype
   }
   const Topology topology = Topology::of(node_of, 0, size);
   if (topology.grid.nodes == 0) return {};
-  CollectiveKind kind = CollectiveKind::exchange;
-  switch (step.kind) {
-    case StepKind::all_gather: kind = CollectiveKind::all_gather; break;
-    case StepKind::reduce_scatter: kind = CollectiveKind::reduce_scatter; break;
-    case StepKind::all_reduce: kind = CollectiveKind::all_reduce; break;
-    case StepKind::all_to_all: kind = CollectiveKind::all_to_all; break;
-    default: break;
-  }
   const index_t each = (elements + size - 1) / size;
-  return FlatCall(kind, dtype, step.op, each, 0, size).schedule(topology).text();
+  return to_string(
+      FlatCall(collective_of(step.kind), dtype, step.op, each, 0, size).schedule(topology));
 }
 
 }  // namespace detail

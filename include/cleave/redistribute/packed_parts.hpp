@@ -154,12 +154,7 @@ class PackedCallBuilder {
   };
 
   static CollectiveKind kind_of(StepKind kind) {
-    switch (kind) {
-      case StepKind::all_gather: return CollectiveKind::all_gather;
-      case StepKind::reduce_scatter: return CollectiveKind::reduce_scatter;
-      case StepKind::all_reduce: return CollectiveKind::all_reduce;
-      default: return CollectiveKind::exchange;
-    }
+    return kind == StepKind::all_to_all ? CollectiveKind::exchange : collective_of(kind);
   }
   bool reduces() const {
     return call_.kind == CollectiveKind::all_reduce || call_.kind == CollectiveKind::reduce_scatter;

@@ -21,12 +21,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <cleave/comm/collective.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/placement/placement.hpp>
 
 namespace cleave {
 
-/// What one step of a plan does.
+/// What one step of a plan does: one of the collectives of plans, or one of two local steps.
 enum class StepKind : std::uint8_t {
   slice,           ///< keep a part of the local elements; no communication
   to_partial,      ///< make the value one addend of identity elements; no communication
@@ -37,21 +38,24 @@ enum class StepKind : std::uint8_t {
   all_reduce,      ///< reduce, keep everything
 };
 
-constexpr const char* name_of(StepKind kind) {
-  switch (kind) {
-    case StepKind::slice: return "slice";
-    case StepKind::to_partial: return "to_partial";
-    case StepKind::all_gather: return "all_gather";
-    case StepKind::all_to_all: return "all_to_all";
-    case StepKind::exchange: return "exchange";
-    case StepKind::reduce_scatter: return "reduce_scatter";
-    case StepKind::all_reduce: return "all_reduce";
-  }
-  return "unknown";
-}
-
 constexpr bool communicates(StepKind kind) {
   return kind != StepKind::slice && kind != StepKind::to_partial;
+}
+
+/// The collective that a step runs. @pre communicates(kind)
+constexpr CollectiveKind collective_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::all_gather: return CollectiveKind::all_gather;
+    case StepKind::all_to_all: return CollectiveKind::all_to_all;
+    case StepKind::reduce_scatter: return CollectiveKind::reduce_scatter;
+    case StepKind::all_reduce: return CollectiveKind::all_reduce;
+    default: return CollectiveKind::exchange;
+  }
+}
+
+constexpr const char* name_of(StepKind kind) {
+  if (communicates(kind)) return name_of(collective_of(kind));
+  return kind == StepKind::slice ? "slice" : "to_partial";
 }
 
 /// A layout, and the order in which its axes apply to a dimension that several of them shard.

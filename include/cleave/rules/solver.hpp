@@ -39,7 +39,7 @@
 
 namespace cleave {
 
-/// The moves between two placements on an axis, the cheapest first.
+/// The moves between two placements on an axis, the cheapest first: their order is their cost.
 enum class Move : std::uint8_t {
   none,
   slice,

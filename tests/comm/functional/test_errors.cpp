@@ -233,7 +233,7 @@ TEST_CASE("different dimensions or pairs are an error that shows both, and ranks
 TEST_CASE("errors show the compared arguments, long lists as a checksum") {
   using namespace cleave::detail;
   const auto text = [](CollectiveKind kind, const std::vector<int>& numbers) {
-    return text_of_detail(kind, packed_detail(numbers));
+    return detail_to_string(kind, packed_detail(numbers));
   };
   const std::vector<int> most(15, 14), too_many(16, 0);
   CHECK(text(CollectiveKind::all_gather, {}) == "");

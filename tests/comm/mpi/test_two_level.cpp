@@ -130,7 +130,7 @@ TEST_CASE("collectives of ranks on several nodes give the results of one node") 
   all_grids();
   const Changed no_leaders(limits().leader_bytes, index_t(0));
   all_grids();
-  const Changed none_is_forwarded(limits().forwarded_part_bytes, index_t(0));
+  const Changed none_is_forwarded(limits().forwarded_piece_bytes, index_t(0));
   all_grids();
 }
 

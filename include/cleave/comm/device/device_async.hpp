@@ -45,9 +45,9 @@ void hand_over_all(const X& value) {
   else if constexpr (requires { value.to_local().storage(); })
     hand_over(value.to_local().storage());
   else if constexpr (requires { std::tuple_size<X>::value; })
-    std::apply([](const auto&... part) { (hand_over_all(part), ...); }, value);
+    std::apply([](const auto&... each) { (hand_over_all(each), ...); }, value);
   else if constexpr (requires { value.begin() != value.end(); })
-    for (const auto& part : value) hand_over_all(part);
+    for (const auto& each : value) hand_over_all(each);
 }
 
 /// A value computed on the side stream. If enqueuing fails, `wait` throws the error.

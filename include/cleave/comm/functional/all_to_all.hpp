@@ -33,8 +33,8 @@ void run_equal_pieces(const C& channel, const ConstView& source, const View& res
   const int ranks = channel.group().size(), rank = channel.group().rank();
   std::vector<Transfer> sends, receives;
   for (int r = 0; r < ranks; ++r) {
-    const auto cut = [&](int r) { return piece_of(source.extents, split, r, ranks); };
-    const auto place = [&](int r) { return piece_of(result.extents, concat, r, ranks); };
+    const auto cut = [&](int index) { return piece_of(source.extents, split, index, ranks); };
+    const auto place = [&](int index) { return piece_of(result.extents, concat, index, ranks); };
     sends.push_back({r, cut(r), place(rank)});
     receives.push_back({r, cut(rank), place(r)});
   }

@@ -108,7 +108,7 @@ class Group {
   Communicator& communicator(const char* operation) const {
     if (!listed_) return *whole_;
     const std::vector<int>& ranks = own_list(operation);
-    return whole_->cached_subgroup(ranks, text_of(ranks) + " of " + whole_->label());
+    return whole_->cached_subgroup(ranks, to_string(ranks) + " of " + whole_->label());
   }
 
   /// The mesh axes, if any.
@@ -124,32 +124,32 @@ class Group {
     for (int i = 0; i < int(lists_.size()); ++i) {
       const std::vector<int>& list = lists_[std::size_t(i)];
       if (list.size() != lists_[0].size())
-        fail("the lists " + text_of(lists_[0]) + " and " + text_of(list) +
+        fail("the lists " + to_string(lists_[0]) + " and " + to_string(list) +
              " have different lengths");
       for (const int rank : list) {
         const std::string name = "rank " + std::to_string(rank);
         if (rank < 0 || rank >= whole_->size())
-          fail(name + " of the list " + text_of(list) + " does not exist: group '" +
+          fail(name + " of the list " + to_string(list) + " does not exist: group '" +
                whole_->label() + "' has " + std::to_string(whole_->size()) + " ranks");
         int& known = list_of[std::size_t(rank)];
-        if (known == i) fail(name + " is listed twice in " + text_of(list));
+        if (known == i) fail(name + " is listed twice in " + to_string(list));
         if (known >= 0)
-          fail(name + " is in two lists, " + text_of(lists_[std::size_t(known)]) + " and " +
-               text_of(list));
+          fail(name + " is in two lists, " + to_string(lists_[std::size_t(known)]) + " and " +
+               to_string(list));
         known = i;
         if (rank == whole_->rank()) own = &list;
       }
     }
     if (own == nullptr)
       fail("rank " + std::to_string(whole_->rank()) + " is not in " +
-           (lists_.size() == 1 ? "the list " + text_of(lists_[0])
+           (lists_.size() == 1 ? "the list " + to_string(lists_[0])
                                : "any of the " + std::to_string(lists_.size()) + " lists") +
            "; only listed ranks may make this call");
     return *own;
   }
 
   /// "{0, 2, 5}"; long lists are truncated.
-  static std::string text_of(const std::vector<int>& ranks) {
+  static std::string to_string(const std::vector<int>& ranks) {
     constexpr std::size_t shown = 16;
     std::string text;
     for (std::size_t i = 0; i < ranks.size() && i < shown; ++i)

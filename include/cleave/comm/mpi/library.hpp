@@ -26,7 +26,7 @@ namespace cleave::detail {
 struct MpiReduction {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
-  int parts = 1;  ///< numbers per element
+  int numbers = 1;  ///< per element
 
   /// Integers wrap as unsigned; complex numbers are summed as pairs.
   /// @pre library_reduces(type, op)
@@ -48,7 +48,7 @@ struct MpiReduction {
       case DType::complex128: result.type = MPI_DOUBLE; break;
       default: break;
     }
-    result.parts = is_complex_dtype(type) ? 2 : 1;
+    result.numbers = is_complex_dtype(type) ? 2 : 1;
     switch (op) {
       case ReduceOp::sum: result.op = MPI_SUM; break;
       case ReduceOp::product: result.op = MPI_PROD; break;
@@ -82,28 +82,28 @@ class MpiLibrary {
   }
 
  private:
-  /// Where the parts of the ranks are, in elements: of one array, in which each is contiguous.
-  struct Parts {
+  /// Where the pieces of the ranks are, in elements: of one array, in which each is contiguous.
+  struct Pieces {
     std::vector<int> counts, offsets;
     void* data = nullptr;
 
-    /// For parts of these lengths, one after the other in scratch.
-    explicit Parts(std::vector<int> lengths) : counts(std::move(lengths)), offsets(counts.size()) {
+    /// For pieces of these lengths, one after the other in scratch.
+    explicit Pieces(std::vector<int> lengths) : counts(std::move(lengths)), offsets(counts.size()) {
       for (std::size_t r = 1; r < counts.size(); ++r) offsets[r] = offsets[r - 1] + counts[r - 1];
     }
     std::size_t total() const { return std::size_t(offsets.back()) + std::size_t(counts.back()); }
 
-    /// Places the parts in an array where they are contiguous.
+    /// Places the pieces in an array where they are contiguous.
     /// @param in_order  only if they follow each other there in rank order, without gaps
     /// @return whether it has
-    template <class PartOf>
-    bool place_in(const ConstView& array, const PartOf& part, bool in_order) {
+    template <class PieceOf>
+    bool place_in(const ConstView& array, const PieceOf& piece_of, bool in_order) {
       const auto* const begin = static_cast<const std::byte*>(array.data);
       const auto size = std::ptrdiff_t(size_of(array.dtype));
       std::vector<int> found = offsets;
       for (std::size_t r = 0; r < counts.size(); ++r) {
         if (counts[r] == 0) continue;
-        const ConstView view = part(int(r));
+        const ConstView view = piece_of(int(r));
         const std::ptrdiff_t at = (static_cast<const std::byte*>(view.data) - begin) / size;
         if (!view.contiguous() || at < 0 || at > std::numeric_limits<int>::max()) return false;
         if (in_order && at != offsets[r]) return false;
@@ -131,44 +131,44 @@ class MpiLibrary {
 
   void all_gather(const Collective& c) {
     const auto piece = [&](int r) { return c.destination[c.pieces[std::size_t(r)]]; };
-    Parts parts(volumes(c.pieces));
-    const bool in_place = parts.place_in(c.destination, piece, parts.equal());
-    if (!in_place) parts.data = scratch(c.destination.bytes());
+    Pieces pieces(volumes(c.pieces));
+    const bool in_place = pieces.place_in(c.destination, piece, pieces.equal());
+    if (!in_place) pieces.data = scratch(c.destination.bytes());
     const auto own = std::size_t(context_.rank);
-    void* const mine = address(parts, own, c.destination.dtype);
+    void* const mine = address(pieces, own, c.destination.dtype);
     if (c.source.size() > 0 && c.source.data != mine) pack_view(c.source, mine);
     MPI_Datatype type = word(c.destination.dtype);
-    if (parts.equal())
-      call("MPI_Allgather", MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, 0, type, parts.data,
-           parts.counts[0], type);
+    if (pieces.equal())
+      call("MPI_Allgather", MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, 0, type, pieces.data,
+           pieces.counts[0], type);
     else
-      call("MPI_Allgatherv", MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0, type, parts.data,
-           parts.counts.data(), parts.offsets.data(), type);
+      call("MPI_Allgatherv", MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0, type, pieces.data,
+           pieces.counts.data(), pieces.offsets.data(), type);
     for (int r = 0; r < context_.size && !in_place; ++r)
-      if (parts.counts[std::size_t(r)] > 0)
-        unpack_view(address(parts, std::size_t(r), c.destination.dtype), piece(r));
+      if (pieces.counts[std::size_t(r)] > 0)
+        unpack_view(address(pieces, std::size_t(r), c.destination.dtype), piece(r));
   }
 
   void reduce_scatter(const Collective& c) {
     const MpiReduction reduction = MpiReduction::of(c.source.dtype, c.op);
     const auto piece = [&](int r) { return c.source[c.pieces[std::size_t(r)]]; };
-    Parts parts(volumes(c.pieces));
-    const std::size_t total = parts.total();
-    if (!parts.place_in(c.source, piece, true)) {
-      parts.data = scratch(index_t(total * size_of(c.source.dtype)));
+    Pieces pieces(volumes(c.pieces));
+    const std::size_t total = pieces.total();
+    if (!pieces.place_in(c.source, piece, true)) {
+      pieces.data = scratch(index_t(total * size_of(c.source.dtype)));
       for (int r = 0; r < context_.size; ++r)
-        if (parts.counts[std::size_t(r)] > 0)
-          pack_view(piece(r), address(parts, std::size_t(r), c.source.dtype));
+        if (pieces.counts[std::size_t(r)] > 0)
+          pack_view(piece(r), address(pieces, std::size_t(r), c.source.dtype));
     }
     const bool direct = c.destination.contiguous();
     void* const to = direct ? c.destination.data : scratch(c.destination.bytes());
-    for (int& count : parts.counts) count *= reduction.parts;
-    if (parts.equal())
+    for (int& count : pieces.counts) count *= reduction.numbers;
+    if (pieces.equal())
       call("MPI_Reduce_scatter_block", MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block,
-           parts.data, to, parts.counts[0], reduction.type, reduction.op);
+           pieces.data, to, pieces.counts[0], reduction.type, reduction.op);
     else
-      call("MPI_Reduce_scatter", MPI_Reduce_scatter, MPI_Ireduce_scatter, parts.data, to,
-           parts.counts.data(), reduction.type, reduction.op);
+      call("MPI_Reduce_scatter", MPI_Reduce_scatter, MPI_Ireduce_scatter, pieces.data, to,
+           pieces.counts.data(), reduction.type, reduction.op);
     if (!direct) unpack_view(to, c.destination);
   }
 
@@ -180,15 +180,15 @@ class MpiLibrary {
     const bool in_place = c.source.data == to || !c.source.contiguous();
     if (!c.source.contiguous()) pack_view(c.source, to);
     call("MPI_Allreduce", MPI_Allreduce, MPI_Iallreduce, in_place ? MPI_IN_PLACE : c.source.data,
-         to, int(c.source.size()) * reduction.parts, reduction.type, reduction.op);
+         to, int(c.source.size()) * reduction.numbers, reduction.type, reduction.op);
     if (!direct) unpack_view(to, c.destination);
   }
 
   void all_to_all(const Collective& c) {
     const auto source = [&](const Transfer& t) { return c.source[t.source]; };
     const auto destination = [&](const Transfer& t) { return c.destination[t.destination]; };
-    Parts out = parts_of(c.sends, c.source, source, c.even);
-    Parts in = parts_of(c.receives, c.destination, destination, c.even);
+    Pieces out = pieces_of(c.sends, c.source, source, c.even);
+    Pieces in = pieces_of(c.receives, c.destination, destination, c.even);
     const bool sends_in_place = out.data != nullptr, receives_in_place = in.data != nullptr;
     if (!sends_in_place) {
       out.data = scratch(index_t(out.total() * size_of(c.dtype())));
@@ -208,11 +208,11 @@ class MpiLibrary {
                   [](const std::byte* at, const View& view) { unpack_view(at, view); });
   }
 
-  /// The parts that are sent to, or received from, each rank; in place if there is one for each
+  /// The pieces that are sent to, or received from, each rank; in place if there is one for each
   /// rank at most, and all are contiguous.
   template <class ViewOf>
-  Parts parts_of(std::span<const Transfer> transfers, const ConstView& array, const ViewOf& view,
-                 bool in_order) {
+  Pieces pieces_of(std::span<const Transfer> transfers, const ConstView& array, const ViewOf& view,
+                   bool in_order) {
     std::vector<int> counts(std::size_t(context_.size), 0);
     std::vector<const Transfer*> of(counts.size(), nullptr);
     bool single = true;
@@ -223,22 +223,22 @@ class MpiLibrary {
       of[std::size_t(t.peer)] = &t;
       counts[std::size_t(t.peer)] += int(count);
     }
-    Parts parts(std::move(counts));
+    Pieces pieces(std::move(counts));
     if (single)
-      parts.place_in(array, [&](int r) { return ConstView(view(*of[std::size_t(r)])); }, in_order);
-    return parts;
+      pieces.place_in(array, [&](int r) { return ConstView(view(*of[std::size_t(r)])); }, in_order);
+    return pieces;
   }
 
   /// Calls f(memory, view) for the views that are not empty: those of one peer follow each other.
   template <class ViewOf, class F>
-  static void each_packed(std::span<const Transfer> transfers, const Parts& parts,
+  static void each_packed(std::span<const Transfer> transfers, const Pieces& pieces,
                           const ViewOf& view_of, const F& f) {
-    std::vector<int> at = parts.offsets;
+    std::vector<int> at = pieces.offsets;
     for (const Transfer& t : transfers) {
       const auto view = view_of(t);
       if (view.size() == 0) continue;
       int& offset = at[std::size_t(t.peer)];
-      f(static_cast<std::byte*>(parts.data) + std::size_t(offset) * size_of(view.dtype), view);
+      f(static_cast<std::byte*>(pieces.data) + std::size_t(offset) * size_of(view.dtype), view);
       offset += int(view.size());
     }
   }
@@ -248,8 +248,8 @@ class MpiLibrary {
     for (const Box& piece : pieces) counts.push_back(int(piece.volume()));
     return counts;
   }
-  static void* address(const Parts& parts, std::size_t r, DType type) {
-    return static_cast<std::byte*>(parts.data) + std::size_t(parts.offsets[r]) * size_of(type);
+  static void* address(const Pieces& pieces, std::size_t r, DType type) {
+    return static_cast<std::byte*>(pieces.data) + std::size_t(pieces.offsets[r]) * size_of(type);
   }
 
   std::byte* scratch(index_t bytes) { return scratch_.take(std::size_t(bytes)); }
@@ -282,7 +282,7 @@ class MpiLibrary {
 
   void check(int code, const char* name) const {
     if (code != MPI_SUCCESS)
-      context_.fail(std::string(name) + ": " + mpi_error_text(code) + " in " + context_.place());
+      context_.fail(std::string(name) + ": " + mpi_error_string(code) + " in " + context_.place());
   }
 
   const MpiOpContext& context_;

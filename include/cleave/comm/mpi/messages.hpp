@@ -47,8 +47,8 @@ class MpiMessages {
       pack_view(view, packed);
       data = packed;
     }
-    in_parts(bytes, [&](std::size_t at, int part, MPI_Request* request) {
-      check(MPI_Isend(static_cast<const std::byte*>(data) + at, part, MPI_BYTE,
+    in_fragments(bytes, [&](std::size_t at, int length, MPI_Request* request) {
+      check(MPI_Isend(static_cast<const std::byte*>(data) + at, length, MPI_BYTE,
                       context_.in_comm(peer), context_.tag(bytes), context_.comm, request),
             "MPI_Isend");
       peers_.push_back(peer);
@@ -63,8 +63,8 @@ class MpiMessages {
       data = scratch_.take(bytes);
       unpacks_.push_back({data, view});
     }
-    in_parts(bytes, [&](std::size_t at, int part, MPI_Request* request) {
-      check(MPI_Irecv(static_cast<std::byte*>(data) + at, part, MPI_BYTE, context_.in_comm(peer),
+    in_fragments(bytes, [&](std::size_t at, int length, MPI_Request* request) {
+      check(MPI_Irecv(static_cast<std::byte*>(data) + at, length, MPI_BYTE, context_.in_comm(peer),
                       context_.tag(bytes), context_.comm, request),
             "MPI_Irecv");
       peers_.push_back(peer);
@@ -112,10 +112,10 @@ class MpiMessages {
     unpacks_.clear();
   }
 
-  /// Calls post(offset, bytes, request) for each part of a message: the longest that MPI's counts
-  /// allow.
+  /// Calls post(offset, bytes, request) for each fragment of a message: the longest that MPI's
+  /// counts allow.
   template <class Post>
-  void in_parts(std::size_t bytes, const Post& post) {
+  void in_fragments(std::size_t bytes, const Post& post) {
     for (std::size_t at = 0; at < bytes; at += context_.longest_message) {
       MPI_Request request = MPI_REQUEST_NULL;
       post(at, int(std::min(context_.longest_message, bytes - at)), &request);
@@ -125,7 +125,7 @@ class MpiMessages {
 
   void check(int code, const char* call) const {
     if (code != MPI_SUCCESS)
-      context_.fail(std::string(call) + ": " + mpi_error_text(code) + " in " + context_.place());
+      context_.fail(std::string(call) + ": " + mpi_error_string(code) + " in " + context_.place());
   }
 
   const MpiOpContext& context_;

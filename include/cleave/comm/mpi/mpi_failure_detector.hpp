@@ -134,7 +134,7 @@ class MpiFailureDetector final : public AbortNotification,
   ///
   /// @return whether all ranks have arrived and none has failed
   /// @collective every rank
-  bool part(double timeout) noexcept {
+  bool shut_down(double timeout) noexcept {
     if (ends_job() && board_->has_failed()) end_job(rank_, board_->failure().cause);
     MPI_Request request = MPI_REQUEST_NULL;
     if (ends_job() && MPI_Ibarrier(comm_.get(), &request) != MPI_SUCCESS) return false;

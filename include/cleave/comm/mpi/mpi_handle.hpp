@@ -14,7 +14,7 @@
 namespace cleave::detail {
 
 /// MPI's text for an error code: "MPI_ERR_COMM: invalid communicator".
-inline std::string mpi_error_text(int code) {
+inline std::string mpi_error_string(int code) {
   char text[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
   if (MPI_Error_string(code, text, &length) != MPI_SUCCESS)
@@ -24,7 +24,7 @@ inline std::string mpi_error_text(int code) {
 
 /// @throws Error that names the call, if it did not succeed
 inline void mpi_check(int code, const char* call) {
-  if (code != MPI_SUCCESS) throw Error(call, mpi_error_text(code));
+  if (code != MPI_SUCCESS) throw Error(call, mpi_error_string(code));
 }
 
 /// Whether MPI calls may be made: after MPI_Init and before MPI_Finalize.

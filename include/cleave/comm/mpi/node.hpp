@@ -139,7 +139,7 @@ class MpiNode {
   }
 
   /// Why there are no segments; sizes in MiB.
-  static std::string text_of_shortage(int segments, double requested, double free) {
+  static std::string shortage_message(int segments, double requested, double free) {
     if (requested == 0) return "CLEAVE_SHARED_MB is 0";
     if (requested >= 0 && requested < least_mebibytes) return "CLEAVE_SHARED_MB is less than 16";
     char text[120];
@@ -168,7 +168,7 @@ class MpiNode {
       Process::get().shortage = std::move(reason);
       return nullptr;
     };
-    if (mebibytes < least_mebibytes) return without(text_of_shortage(size, requested, free));
+    if (mebibytes < least_mebibytes) return without(shortage_message(size, requested, free));
 
     MPI_Info info = MPI_INFO_NULL;
     MPI_Info_create(&info);
@@ -181,7 +181,7 @@ class MpiNode {
     int failed = code != MPI_SUCCESS;
     mpi_check(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, node.get()),
               "MPI_Allreduce");
-    if (failed != 0) return without("MPI_Win_allocate_shared: " + mpi_error_text(code));
+    if (failed != 0) return without("MPI_Win_allocate_shared: " + mpi_error_string(code));
 
     auto result = std::make_shared<MpiNode>();
     result->processes_ = processes_of(node.get());

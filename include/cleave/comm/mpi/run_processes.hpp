@@ -64,7 +64,7 @@ class ExitNotice {
     if (detector == nullptr || !mpi_is_running()) return;
     detector->announce("it has called exit");
     if (detector->ends_job()) end_job(detector->rank(), "it has called exit");
-    detector->part(shutdown_seconds);
+    detector->shut_down(shutdown_seconds);
   }
 };
 
@@ -100,7 +100,7 @@ int run_mpi(int argc, char** argv, F& f) {
   }
   if (detector != nullptr) {
     if (!error.empty()) detector->announce(error);
-    if (detector->part(shutdown_seconds)) return code;
+    if (detector->shut_down(shutdown_seconds)) return code;
     keep_until_exit(detector);
   }
   session.abandon();

@@ -20,6 +20,7 @@
 
 namespace cleave::detail {
 
+/// The functions of NCCL, into several of which a collective may be lowered.
 enum class NcclFunction : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -132,7 +133,7 @@ class NcclLowering {
 
   /// The elements inside a box, which may be empty.
   template <class V>
-  static V part(const V& whole, const Box& box) {
+  static V piece_in(const V& whole, const Box& box) {
     V result = whole[box];
     if (box.empty()) result.extents = Shape::filled(box.dims(), 0);
     return result;
@@ -140,8 +141,8 @@ class NcclLowering {
 
   void call(NcclFunction function, const void* send, void* receive, index_t elements,
             int peer = 0) {
-    plan_.calls.push_back({function, send, receive, std::size_t(elements) * type_.parts, type_.type,
-                           nccl_op(dtype(), c_.op), peer});
+    plan_.calls.push_back({function, send, receive, std::size_t(elements) * type_.numbers,
+                           type_.type, nccl_op(dtype(), c_.op), peer});
   }
 
   /// The contiguous elements of a view: in place, or packed into a buffer.
@@ -200,7 +201,7 @@ class NcclLowering {
     if (consecutive(pieces, c_.source, count)) return c_.source.data;
     void* buffer = temporary(count * size_);
     for (int r = 0; r < size_; ++r)
-      pack(part(c_.source, pieces[std::size_t(r)]), at(buffer, bytes(count * r)));
+      pack(piece_in(c_.source, pieces[std::size_t(r)]), at(buffer, bytes(count * r)));
     return buffer;
   }
   /// A call that receives `count` elements from each rank, which begin with these pieces of the
@@ -215,7 +216,7 @@ class NcclLowering {
     call(function, from, all, count, c_.root);
     if (in_order && total == c_.destination.size()) return unpack(all, c_.destination);
     for (int r = 0; r < size_; ++r)
-      unpack(at(all, bytes(count * r)), part(c_.destination, pieces[std::size_t(r)]));
+      unpack(at(all, bytes(count * r)), piece_in(c_.destination, pieces[std::size_t(r)]));
   }
 
   const Box& own() const { return c_.pieces[std::size_t(rank_)]; }
@@ -270,7 +271,7 @@ class NcclLowering {
       return call(NcclFunction::reduce_scatter, c_.source.data, landing(c_.destination), longest);
     void* pieces = temporary(longest * size_);
     for (int r = 0; r < size_; ++r)
-      pack(part(c_.source, c_.pieces[std::size_t(r)]), at(pieces, bytes(longest * r)));
+      pack(piece_in(c_.source, c_.pieces[std::size_t(r)]), at(pieces, bytes(longest * r)));
     if (!nccl_reduces(dtype(), c_.op)) {
       void* all = temporary(longest * size_);
       call(NcclFunction::all_to_all, pieces, all, longest);
@@ -328,7 +329,7 @@ class NcclLowering {
     exchange();
   }
 
-  /// Equal parts for all ranks, including this one, sent and received in rank order.
+  /// Equal pieces for all ranks, including this one, sent and received in rank order.
   void all_to_all() {
     const index_t count = c_.sends.empty() ? 0 : c_.sends[0].source.volume();
     if (count == 0) return;
@@ -343,13 +344,14 @@ class NcclLowering {
   void exchange() {
     const Transfers all(c_, rank_, size_);
     for (const Transfer& t : all.sends)
-      if (t.peer == rank_) copy(part(c_.source, t.source), part(c_.destination, t.destination));
+      if (t.peer == rank_)
+        copy(piece_in(c_.source, t.source), piece_in(c_.destination, t.destination));
     for (int k = 1; k < size_; ++k) {
       const int to = (rank_ + k) % size_, of = (rank_ + size_ - k) % size_;
       for (const Transfer& t : all.sends)
-        if (t.peer == to) send(part(c_.source, t.source), to);
+        if (t.peer == to) send(piece_in(c_.source, t.source), to);
       for (const Transfer& t : all.receives)
-        if (t.peer == of) receive(part(c_.destination, t.destination), of);
+        if (t.peer == of) receive(piece_in(c_.destination, t.destination), of);
     }
   }
 

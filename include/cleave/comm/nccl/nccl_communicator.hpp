@@ -168,7 +168,7 @@ class NcclCommunicator final : public Communicator {
     rank_->detector->during_call([&] {
       handle_->use([&](ncclComm_t comm) {
         status = f(comm);
-        if (status != ncclSuccess) text = nccl_text(status, function, comm);
+        if (status != ncclSuccess) text = nccl_error_string(status, function, comm);
       });
     });
     if (!text.empty()) rank_->detector->fail(text);

@@ -53,14 +53,14 @@ struct NcclOperation {
   void set_name(const char* text) { std::strncpy(name, text, sizeof name - 1); }
 
   /// "all_reduce of group 'tp'"
-  std::string text() const {
+  std::string to_string() const {
     if (group[0] == '\0') return number == 0 ? "a collective of the graph" : name;  // of a graph
     return std::string(name) + " of group '" + group + "'";
   }
 
   /// The error text if it has not ended in time.
   std::string overdue(double timeout) const {
-    const std::string operation = group[0] == '\0' ? text() : name, label = group;
+    const std::string operation = group[0] == '\0' ? to_string() : name, label = group;
     const RankWait wait{.operation = operation.c_str(),
                         .label = group[0] == '\0' ? nullptr : &label,
                         .timeout_seconds = timeout};
@@ -250,7 +250,7 @@ class NcclFailureDetector final : public cuda::FailureDetector {
       for (const auto& handle : all_handles())
         handle->use([&](ncclComm_t comm) {
           const ncclResult_t status = state_of(comm);
-          if (status != ncclSuccess) text = nccl_text(status, "an earlier call", comm);
+          if (status != ncclSuccess) text = nccl_error_string(status, "an earlier call", comm);
         });
       if (text.empty()) text = ask_for_ends();
       if (!text.empty()) fail(text);
@@ -277,7 +277,7 @@ class NcclFailureDetector final : public cuda::FailureDetector {
         ++i;
       } else if (status != cudaSuccess) {
         return std::string("CUDA: ") + cudaGetErrorString(status) + ", during or before " +
-               lines_[i].under_way.operation.text();
+               lines_[i].under_way.operation.to_string();
       } else if (!next_mark(lines_[i])) {
         lines_.erase(lines_.begin() + long(i));
       }

@@ -90,8 +90,8 @@ std::shared_ptr<NcclHandle> make_nccl(NcclRank& rank, const char* function, F f)
   rank.detector->discard(handle);
   rank.detector->verify();
   // a non-blocking communicator is not ready yet
-  throw Error("nccl",
-              nccl_text(status == ncclSuccess ? ncclInProgress : status, function, nullptr));
+  throw Error("nccl", nccl_error_string(status == ncclSuccess ? ncclInProgress : status, function,
+                                        nullptr));
 }
 
 /// Makes the communicator of a group's ranks.
@@ -101,7 +101,7 @@ inline std::shared_ptr<NcclHandle> connect_by_nccl(NcclRank& rank, Communicator&
   ncclUniqueId id{};
   if (host.rank() == 0)
     if (const ncclResult_t status = ncclGetUniqueId(&id); status != ncclSuccess)
-      throw Error("nccl", nccl_text(status, "ncclGetUniqueId", nullptr));
+      throw Error("nccl", nccl_error_string(status, "ncclGetUniqueId", nullptr));
   Unobserved::run(host, broadcast_call(bytes_of(id), "nccl"));
   return make_nccl(rank, "ncclCommInitRank", [&](ncclComm_t* comm) {
     return ncclCommInitRank(comm, host.size(), id, host.rank());

@@ -21,7 +21,7 @@ namespace cleave::detail {
 /// as bytes.
 struct NcclType {
   ncclDataType_t type = ncclUint8;
-  std::size_t parts = 1;
+  std::size_t numbers = 1;
 };
 
 constexpr NcclType nccl_type(DType type) {
@@ -73,7 +73,7 @@ inline ncclResult_t state_of(ncclComm_t comm) {
 }
 
 /// The text of an error that an NCCL call returns. Communicators that do not block are refused.
-inline std::string nccl_text(ncclResult_t status, const char* function, ncclComm_t comm) {
+inline std::string nccl_error_string(ncclResult_t status, const char* function, ncclComm_t comm) {
   const std::string call = std::string("NCCL: ") + function + ": ";
   if (status == ncclInProgress)
     return call +

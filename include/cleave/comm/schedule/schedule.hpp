@@ -90,10 +90,6 @@ class Schedule {
     steps_.push_back({.action = StepAction::direct, .level = level, .calls = std::move(calls)});
   }
 
-  /// The steps of communication: "direct reduce_scatter on the node, library all_reduce in the
-  /// column"; those of several rounds once, with their number: ".. (8 times)".
-  std::string text() const;
-
  private:
   bool allocates_;
   std::vector<ScheduleStep> steps_{};
@@ -103,11 +99,13 @@ class Schedule {
   std::vector<std::vector<Transfer>> transfers_{};
 };
 
-inline std::string Schedule::text() const {
+/// The steps of communication: "direct reduce_scatter on the node, library all_reduce in the
+/// column"; those of several rounds once, with their number: ".. (8 times)".
+inline std::string to_string(const Schedule& schedule) {
   static constexpr const char* actions[] = {"", "", "direct", "library", "messages"};
   static constexpr const char* levels[] = {"", " on the node", " in the column"};
   std::vector<std::pair<std::string, int>> lines;
-  for (const ScheduleStep& step : steps_) {
+  for (const ScheduleStep& step : schedule.steps()) {
     if (step.calls.empty()) continue;
     std::string line = std::string(actions[std::size_t(step.action)]) + " " +
                        name_of(step.calls[0].kind) + levels[std::size_t(step.level)];

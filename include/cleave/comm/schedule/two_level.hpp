@@ -158,17 +158,17 @@ class TwoLevelSchedule {
         for (Transfer& t : some) t.peer = grid_.place_of(t.peer);
       return some;
     };
-    const auto part = [&](CollectiveKind kind, bool here) {
+    const auto transfers = [&](CollectiveKind kind, bool here) {
       return Collective::exchange(kind, c.source, c.destination,
                                   schedule_.keep(split(c.sends, here)),
                                   schedule_.keep(split(c.receives, here)))
           .within(c);
     };
-    Collective apart = part(c.kind, false);
+    Collective apart = transfers(c.kind, false);
     apart.global_count = c.global_count;
     FlatSchedule(schedule_, RankLevel::group, topology_.rank, topology_.size, limits_)
         .append(apart);
-    schedule_.direct(RankLevel::node, {part(CollectiveKind::exchange, true)});
+    schedule_.direct(RankLevel::node, {transfers(CollectiveKind::exchange, true)});
   }
 
   /// A rank passes its pieces for column p to rank p of its node, which then has those of its

@@ -123,9 +123,9 @@ class DirectReads {
         ++i;
       if (i == first && i == theirs) continue;
       const auto what = [&](int rank, std::size_t count) {
-        return "runs " + (i < count ? text_of(carrier_.call_of(rank, i)) : "nothing more");
+        return "runs " + (i < count ? to_string(carrier_.call_of(rank, i)) : "nothing more");
       };
-      return text_of_disagreement(label, 0, what(0, first), r, what(r, theirs));
+      return disagreement_message(label, 0, what(0, first), r, what(r, theirs));
     }
     return {};
   }

@@ -182,7 +182,7 @@ class BasicThreadCommunicator final : public Communicator {
   const Published& published(int r) const { return group_->published(r, round_ - 1); }
 
   [[noreturn]] void disagree(const char* mine, const char* theirs, int r) const {
-    throw Error("collective", text_of_disagreement(label(), rank(), mine, r, theirs),
+    throw Error("collective", disagreement_message(label(), rank(), mine, r, theirs),
                 {.rank = state().world_rank});
   }
 
