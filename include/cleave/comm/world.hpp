@@ -33,10 +33,9 @@ class World {
   /// @collective every rank of the world
   /// @throws Error if a rank has failed or left, or does not arrive within the time-out
   void barrier(CallSite where = CallSite::here()) const {
-    Collective collective;
-    collective.operation = "barrier";
-    collective.site = where;
-    communicator_->run(collective);
+    Collective barrier = Collective{}.named("barrier");
+    barrier.site = where;
+    communicator_->run(barrier);
   }
 
  private:

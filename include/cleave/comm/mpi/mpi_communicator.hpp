@@ -124,8 +124,8 @@ class MpiCommunicator final : public Communicator {
   /// @see mpi_handle
   MPI_Comm handle() {
     if (handle_.get() == MPI_COMM_NULL) {
-      Collective meeting;  // MPI_Comm_dup would wait for a failed rank
-      meeting.operation = "mpi_handle";
+      // MPI_Comm_dup would wait for a failed rank
+      const Collective meeting = Collective{}.named("mpi_handle");
       agree_on_call(meeting);
       execute({&meeting, 1});
       handle_ = MpiComm::duplicate(members_.comm.get());

@@ -82,8 +82,8 @@ class NcclCommunicator final : public Communicator {
   }
 
   std::shared_ptr<Communicator> split(std::span<const int> ranks, std::string label) override {
-    Collective meeting;  // on the host, which detects a rank that makes a different call
-    meeting.operation = "ncclCommSplit";
+    // on the host, which detects a rank that makes a different call
+    const Collective meeting = Collective{}.named("ncclCommSplit");
     agree_on_call(meeting);
     pass_on(*host_, {&meeting, 1});
     if (enqueued_) {  // a split while operations of the parent are under way may deadlock
@@ -155,9 +155,8 @@ class NcclCommunicator final : public Communicator {
     auto address = reinterpret_cast<std::uintptr_t>(&shared);
     Unobserved::run(*host_, broadcast_call(bytes_of(address), "nccl"));
     progress_ = *reinterpret_cast<const std::shared_ptr<NcclProgress>*>(address);
-    Collective all_here;  // a barrier: `shared` of the first rank is in use until here
-    all_here.operation = "nccl";
-    Unobserved::run(*host_, all_here);
+    // a barrier: `shared` of the first rank is in use until here
+    Unobserved::run(*host_, Collective{}.named("nccl"));
   }
 
   /// Calls f(comm); the first call of a kind waits until all ranks have connected.

@@ -32,6 +32,7 @@
 #include <cleave/comm/nccl/nccl_handle.hpp>
 #include <cleave/comm/nccl/types.hpp>
 #include <cleave/comm/rank_status.hpp>
+#include <cleave/core/clock.hpp>
 #include <cleave/core/cuda/capture_mode.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
@@ -178,7 +179,6 @@ class NcclFailureDetector final : public cuda::FailureDetector {
   void fail(const std::string& text) { give_up(text, true); }
 
  private:
-  using Clock = std::chrono::steady_clock;
   static constexpr auto period = std::chrono::milliseconds(10);
 
   /// An event at the end of a collective.
