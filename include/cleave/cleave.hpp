@@ -76,3 +76,4 @@
 #include <cleave/ops/shapes/triangle.hpp>
 #include <cleave/ops/shapes/zeros_like.hpp>
 #include <cleave/ops/stencil/apply.hpp>
+#include <cleave/ops/stencil/exchange_halo_async.hpp>

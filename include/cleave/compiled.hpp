@@ -35,6 +35,7 @@
 #include <cleave/nn/safetensors_body.hpp>
 #include <cleave/ops/engine/call_context_body.hpp>
 #include <cleave/ops/stencil/field_window_body.hpp>
+#include <cleave/ops/stencil/filled_margin_body.hpp>
 #include <cleave/ops/stencil/stencil_plan_body.hpp>
 #include <cleave/placement/placement_body.hpp>
 #include <cleave/redistribute/explain_body.hpp>

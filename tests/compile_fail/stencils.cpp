@@ -1,6 +1,7 @@
 // Stencils that read what is not there, and edges that do not fit.
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/stencil/apply.hpp>
+#include <cleave/ops/stencil/exchange_halo.hpp>
 
 using namespace cleave;
 
@@ -40,6 +41,8 @@ void control(const Local& x, const Rows& u, const Columns& v) {
   apply(out(x), Heat{}, x, edges(sides(dirichlet(1), neumann), periodic));
   apply(out(u), Two{}, u, v, edges(dirichlet([](index_t i, index_t j) { return i + j; })));
   static_assert(reach_of<Heat> == star(Sides{-1, 0}, Sides{0, 1}));
+  const auto [h, k] = exchange_halo(u, u, star(1, 1), edges(periodic));
+  apply(Two{}, h, u);
 }
 
 #ifdef reach_in_a_dimension_that_is_missing  // says: cleave: the reach of a stencil has another number of dimensions than its fields
@@ -94,4 +97,20 @@ void targets(const Local& x, const Local& y) { apply(out(x, y), Heat{}, x, edges
 
 #ifdef edges_before_a_field  // says: cleave: apply takes a stencil, its fields and numbers, and edges(..) at the end
 void order(const Local& x) { apply(Heat{}, edges(zero), x); }
+#endif
+
+#ifdef halo_of_no_tensor  // says: cleave: exchange_halo takes tensors of the host without Partial, a reach such as star(1, 1), and edges(..) at the end
+void no_tensor(const Rows& u) { exchange_halo(u, 1, edges(periodic)); }
+#endif
+
+#ifdef halo_of_other_placements  // says: cleave: the tensors of exchange_halo must have the same mesh and placements
+void other_placements(const Rows& u, const Columns& v) { exchange_halo(u, v, edges(periodic)); }
+#endif
+
+#ifdef halo_for_a_stride  // says: cleave: a stencil with a stride takes tensors, not results of exchange_halo
+struct EverySecond : Stencil {
+  static constexpr auto stride = coarsen(2);
+  constexpr auto operator()(const auto& u) const { return u(0, 0) + u(0, 1); }
+};
+void strided(const Rows& u) { apply(EverySecond{}, exchange_halo(u, edges(periodic))); }
 #endif

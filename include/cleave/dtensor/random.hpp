@@ -35,6 +35,7 @@ void set_elements(const F& f, const Box& box, const Shape& shape,
       requires { map_indexed(on, f, box, shape, out); },
       "cleave: random arrays of this device are drawn by its kernels: include "
       "<cleave/cuda.hpp> in a file that nvcc compiles");
+  note_change(Device{}, x.storage());
   if (!is_dry()) map_indexed(on, f, box, shape, out);
 }
 

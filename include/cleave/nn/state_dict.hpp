@@ -71,6 +71,8 @@ void store_elements(const void* tensor, const HostElements& from) {
     const auto host = Tensor<T, X::dims>::adopt(static_cast<T*>(from.view.data),
                                                 to_array<X::dims>(from.view.extents), from.storage);
     static_cast<const X*>(tensor)->copy_(host.to(Device{}));
+  } else {
+    note_change(Device{}, from.storage);
   }
 }
 

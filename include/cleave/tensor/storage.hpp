@@ -68,7 +68,8 @@ struct ReturnMargin {
   void* first;    ///< the first element inside the margin
   Shape extents;  ///< of the elements inside
   Shape strides;
-  Shape width;  ///< spare elements at both sides of each dimension
+  Shape width;                 ///< spare elements at both sides of each dimension
+  mutable unsigned fills = 0;  ///< how often ghosts were written to them
 
   void operator()(void*) const {}
 };

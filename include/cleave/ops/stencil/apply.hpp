@@ -14,6 +14,7 @@
 #include <cleave/ops/engine/into.hpp>
 #include <cleave/ops/engine/operand.hpp>
 #include <cleave/ops/stencil/edges.hpp>
+#include <cleave/ops/stencil/halo.hpp>
 #include <cleave/ops/stencil/stencil_fields.hpp>
 #include <cleave/ops/stencil/stencil_plan.hpp>
 
@@ -45,7 +46,7 @@ auto apply_local(const S& stencil, const E& of_domain, const std::tuple<const Y&
                  const X&... x) {
   using Call = StencilCall<S, X...>;
   const std::tuple<X...> operands{with_rows(x)...};
-  StencilFields fields = stencil_fields<Call>(of_domain, std::tie(x...), operands);
+  StencilFields fields = stencil_fields<Call>(S::name, of_domain, std::tie(x...), operands);
   fields.part = fields.domain = stencil_domain(
       S::name, fields.window, target_extents<Call>(targets), context_of(first_tensor(x...)));
   fill_margins(fields);
@@ -77,7 +78,7 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
   };
   (on_mesh_of_first(x), ...);
   const std::tuple operands{with_rows(local_part(x))...};
-  StencilFields fields = stencil_fields<Call>(of_domain, std::tie(x...), operands);
+  StencilFields fields = stencil_fields<Call>(S::name, of_domain, std::tie(x...), operands);
   const MeshState& mesh = first.mesh().state();
   if (mesh.is_member()) {
     fields.domain =
@@ -160,16 +161,36 @@ auto call_stencil_with(const S& stencil, const std::tuple<const Y&...>& targets,
   constexpr std::size_t count = sizeof...(A) - std::size_t(is_edges<Last>);
   const std::tuple<const A&...> all(a...);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    constexpr bool are_operands = (AnyOperand<std::tuple_element_t<I, std::tuple<A...>>> && ...) &&
-                                  (AnyTensor<std::tuple_element_t<I, std::tuple<A...>>> || ...);
+    constexpr bool are_operands =
+        (AnyOperand<field_t<std::tuple_element_t<I, std::tuple<A...>>>> && ...) &&
+        (AnyTensor<field_t<std::tuple_element_t<I, std::tuple<A...>>>> || ...);
     static_assert(
         are_operands,
         "cleave: apply takes a stencil, its fields and numbers, and edges(..) at the end");
     if constexpr (!are_operands) return std::tuple<>{};
-    else if constexpr (is_edges<Last>)
-      return call_stencil_path(stencil, std::get<count>(all), targets,
-                               as_operand(std::get<I>(all))...);
-    else return call_stencil_path(stencil, edges(none), targets, as_operand(std::get<I>(all))...);
+    else {
+      const auto call = [&](const auto& of_domain) {
+        return call_stencil_path(stencil, of_domain, targets,
+                                 as_operand(field_of(std::get<I>(all)))...);
+      };
+      const auto with_ghosts = [&](const auto& of_domain) {
+        if constexpr ((is_halo<std::tuple_element_t<I, std::tuple<A...>>> || ...)) {
+          static_assert(!declares_stride<S>,
+                        "cleave: a stencil with a stride takes tensors, not results of "
+                        "exchange_halo");
+          static_assert(
+              ((call_level<field_t<std::tuple_element_t<I, std::tuple<A...>>>> < 2) && ...),
+              "cleave: fields of exchange_halo cannot be combined with traced values and "
+              "values that track gradients; pass the tensors");
+          return call(EdgesAndGhosts<std::remove_cvref_t<decltype(of_domain)>, count>{
+              of_domain, {ghosts_in(std::get<I>(all))...}});
+        } else {
+          return call(of_domain);
+        }
+      };
+      if constexpr (is_edges<Last>) return with_ghosts(std::get<count>(all));
+      else return with_ghosts(edges(none));
+    }
   }(std::make_index_sequence<count>{});
 }
 
@@ -187,7 +208,8 @@ auto call_stencil_with(const S& stencil, const std::tuple<const Y&...>& targets,
 ///
 /// @param a     fields, Tensors or DTensors of equally many dimensions, and numbers, as the stencil
 ///              takes them; edges(..) at the end, without which all are `none`. Fields with other
-///              placements are redistributed to those of the first
+///              placements are redistributed to those of the first; a Halo is read with the ghosts
+///              and edges of its exchange
 /// @return      the result; a std::tuple if the stencil returns one
 /// @collective  every rank of the mesh, if neighbours are on other ranks
 /// @cost        one exchange for all fields, which receives what the rank's part reads beyond its

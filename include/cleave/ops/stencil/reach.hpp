@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -87,6 +88,18 @@ constexpr Reach box(S... of_dim) {
   Reach reach = star(of_dim...);
   reach.corners = true;
   return reach;
+}
+
+/// "star(1, {-2, 1})"
+inline std::string to_string(const Reach& reach) {
+  std::string text = reach.corners ? "box(" : "star(";
+  for (int d = 0; d < reach.dims; ++d) {
+    const int lo = reach.lo[d], hi = reach.hi[d];
+    text += (d == 0 ? "" : ", ") +
+            (lo == -hi ? std::to_string(hi)
+                       : "{" + std::to_string(lo) + ", " + std::to_string(hi) + "}");
+  }
+  return text + ")";
 }
 
 namespace detail {

@@ -14,6 +14,7 @@
 #include <cleave/ops/engine/into.hpp>
 #include <cleave/ops/engine/operand.hpp>
 #include <cleave/ops/stencil/edges.hpp>
+#include <cleave/ops/stencil/filled_margin.hpp>
 #include <cleave/ops/stencil/reach.hpp>
 #include <cleave/ops/stencil/stencil_plan.hpp>
 #include <cleave/ops/stencil/stencil_rows.hpp>
@@ -126,28 +127,63 @@ Box own_box_of(const X& x) {
   else return Box::of(Shape(x.shape()));
 }
 
+/// The edges of a call, and the ghosts of each operand that exchange_halo has received; null: none.
+template <class E, std::size_t Operands>
+struct EdgesAndGhosts {
+  const E& edges;
+  std::array<const FilledMargin*, Operands> ghosts;
+};
+template <class E>
+inline constexpr bool has_ghosts = false;
+template <class E, std::size_t Operands>
+inline constexpr bool has_ghosts<EdgesAndGhosts<E, Operands>> = true;
+template <class T, int Dims, class E, std::size_t Operands>
+EdgesOfDomain edges_of_domain(const EdgesAndGhosts<E, Operands>& of_domain) {
+  return edges_of_domain<T, Dims>(of_domain.edges);
+}
+template <class E>
+constexpr const FilledMargin* ghosts_of(const E&, std::size_t) {
+  return nullptr;
+}
+template <class E, std::size_t Operands>
+constexpr const FilledMargin* ghosts_of(const EdgesAndGhosts<E, Operands>& all, std::size_t i) {
+  return all.ghosts[i];
+}
+
+/// Adds a field. @param part  its local part, see with_rows
+template <class X, class Part, class E>
+void add_field(StencilFields& fields, const X& x, const Part& part, const FieldReach& reach,
+               const E& of_domain) {
+  fields.window.push_back({part.view(),
+                           own_box_of(x),
+                           {},
+                           {},
+                           Shape(x.shape()),
+                           ~0u,
+                           reach,
+                           edges_of_domain<typename X::value_type, X::dims>(of_domain)});
+  fields.margin.push_back(margin_around(part.storage(), part.view()));
+  fields.is_filled.push_back(0);
+}
+
 /// @param x      the operands
 /// @param local  their local parts, see with_rows
+/// @throws Error if ghosts that exchange_halo has received are out of date
 template <class Call, class E, class... X, class... Local>
-StencilFields stencil_fields(const E& of_domain, const std::tuple<const X&...>& x,
+StencilFields stencil_fields(const char* name, const E& of_domain, const std::tuple<const X&...>& x,
                              const std::tuple<Local...>& local) {
   StencilFields fields;
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    const auto add = [&](const auto& operand, const auto& part) {
-      using X0 = std::remove_cvref_t<decltype(operand)>;
-      if constexpr (!is_number<X0>) {
-        fields.window.push_back({part.view(),
-                                 own_box_of(operand),
-                                 {},
-                                 {},
-                                 Shape(operand.shape()),
-                                 ~0u,
-                                 Call::reaches[fields.window.size()],
-                                 edges_of_domain<typename X0::value_type, Call::dims>(of_domain)});
-        fields.margin.push_back(margin_around(part.storage(), part.view()));
+    const auto add = [&](std::size_t i, const auto& operand, const auto& part) {
+      if constexpr (!is_number<std::remove_cvref_t<decltype(operand)>>) {
+        const std::size_t k = fields.window.size();
+        add_field(fields, operand, part, Call::reaches[k], of_domain);
+        const FilledMargin* const ghosts = ghosts_of(of_domain, i);
+        if (ghosts != nullptr && knows_extents(operand))
+          use_filled_margin(name, fields, k, *ghosts, part.storage(), context_of(operand));
       }
     };
-    (add(std::get<I>(x), std::get<I>(local)), ...);
+    (add(I, std::get<I>(x), std::get<I>(local)), ...);
   }(std::index_sequence_for<X...>{});
   return fields;
 }
@@ -157,8 +193,8 @@ StencilFields stencil_fields(const E& of_domain, const std::tuple<const X&...>& 
 /// @param operands  local parts of fields, and Numbers
 /// @param y         the local parts of the results
 template <class Call, class S, class... X, class... Y>
-void compute_stencil(const S& stencil, const StencilFields& fields,
-                     const std::tuple<X...>& operands, const Y&... y) {
+void compute_stencil(const S& stencil, StencilFields& fields, const std::tuple<X...>& operands,
+                     const Y&... y) {
   const auto number = [](const auto& operand) -> const void* {
     if constexpr (is_number<std::remove_cvref_t<decltype(operand)>>) return &operand;
     else return nullptr;
@@ -194,8 +230,8 @@ void compute_stencil(const S& stencil, const StencilFields& fields,
 ///
 /// @return the local parts as a tuple
 template <class Call, class S, class... X, class... Y>
-auto stencil_results(const S& stencil, const StencilFields& fields,
-                     const std::tuple<X...>& operands, const std::tuple<const Y&...>& targets) {
+auto stencil_results(const S& stencil, StencilFields& fields, const std::tuple<X...>& operands,
+                     const std::tuple<const Y&...>& targets) {
   const Shape extents = fields.part.extents();
   const auto compute = [&](const auto&... y) {
     compute_stencil<Call>(stencil, fields, operands, y...);

@@ -44,58 +44,13 @@ CLEAVE_INLINE Box stencil_domain(const char* name, std::span<const FieldWindow> 
           n != fields[0].domain[d])
         fail(d, " is periodic, and the fields' extents " + std::to_string(fields[0].domain[d]) +
                     " and " + std::to_string(n) + " differ");
-      if (!(low && field.mirrors(d, 1)) && !(high && field.mirrors(d, 0))) continue;
-      const IndexRange read = image(field.reach.maps[std::size_t(d)], {0, domain.end[d]});
-      if (low ? read.end >= 2 * n : -read.begin >= n)
+      if (mirrors_beyond_end(field, d, domain.end[d]))
         fail(d, " has fewer elements than the stencil mirrors, and an edge `none`");
     }
   for (int d = 0; d < domain.dims(); ++d)
     if (domain.extent(d) < 0)
       fail(d, " with edges `none` has fewer elements than the stencil reads");
   return domain;
-}
-
-/// What is read in a dimension, with elements that an edge mirrors. @param results  all ranks'
-constexpr DimMap exchanged_map(const FieldWindow& field, int d, IndexRange results) {
-  DimMap map = field.reach.maps[std::size_t(d)];
-  const index_t lo = floor_divide(map.lo, map.den), n = field.domain[d];
-  const index_t hi = floor_divide(map.hi + map.den - 1, map.den);
-  // an element farther than the last one of the field is mirrored as far before it
-  const IndexRange at = image({map.num, map.den, 0, 0}, results);
-  const index_t mirrored_lo = 2 * (n - at.end) - hi, mirrored_hi = -2 * at.begin - lo;
-  if (field.mirrors(d, 1)) map.lo = std::min(map.lo, map.den * mirrored_lo);
-  if (field.mirrors(d, 0)) map.hi = std::max(map.hi, map.den * mirrored_hi);
-  return map;
-}
-
-/// What a rank reads of a distributed field.
-struct FieldNeeds {
-  redistribution::Needs needs{};
-  bool exchanges = false;  ///< whether elements of other ranks are read
-};
-
-/// @param layout   of the field and of the result
-/// @param domain   the indices for which the stencil is computed
-constexpr FieldNeeds field_needs(const FieldWindow& field, const Layout& layout,
-                                 const Box& domain) {
-  FieldNeeds result{{{layout}, {layout}, field.domain, field.domain}};
-  redistribution::Needs& needs = result.needs;
-  bool is_aligned = true;
-  for (int d = 0; d < domain.dims(); ++d) {
-    if (layout.sharding_axes(d) == 0) continue;
-    DimMap map = exchanged_map(field, d, {domain.begin[d], domain.end[d]});
-    const bool fits =
-        map.num == 1 && map.den == 1 && domain.begin[d] == 0 && domain.extent(d) == field.domain[d];
-    is_aligned = is_aligned && fits;
-    result.exchanges = result.exchanges || !fits || map.lo < 0 || map.hi > 0;
-    map.lo += map.num * domain.begin[d], map.hi += map.num * domain.begin[d];
-    if (field.edge(d, 0) == EdgeKind::periodic) map.beyond = Beyond::wrap;
-    needs.maps[std::size_t(d)] = map;
-    needs.result_shape[d] = domain.extent(d);
-  }
-  needs.own_in_place = true;
-  needs.star = is_aligned && !field.reach.corners;
-  return result;
 }
 
 /// The dimensions whose periodic images are found at the index in the domain: those that are not
@@ -107,14 +62,13 @@ constexpr unsigned wrapped_dims(const FieldNeeds& of, int dims) {
   return wraps;
 }
 
-/// The indices for which a field has memory: its own, and those of its margin.
 CLEAVE_INLINE Box room_of(const FieldWindow& field, const ReturnMargin& margin) {
   Box room = field.has;
   for (int d = 0; d < room.dims(); ++d)
     room.begin[d] -= margin.width[d], room.end[d] += margin.width[d];
   return room;
 }
-/// That memory.
+
 CLEAVE_INLINE View memory_of(const FieldWindow& field, const ReturnMargin& margin) {
   const DType dtype = field.elements.dtype;
   return {static_cast<std::byte*>(margin.first) -
@@ -149,7 +103,11 @@ CLEAVE_INLINE Box filled_part(const FieldWindow& field, const FieldNeeds& of, Bo
 CLEAVE_INLINE void fill_edges(FieldWindow& field, const View& memory, const Box& room,
                               const Box& received, const Box& part) {
   field.elements = memory[received.relative_to(room.begin)], field.has = received;
-  const Box read = field.window(part);
+  Box read = field.window(part);
+  for (int d = 0; d < read.dims(); ++d) {
+    if (field.ends(d, 0)) read.begin[d] = std::max(read.begin[d], index_t(0));
+    if (field.ends(d, 1)) read.end[d] = std::min(read.end[d], field.domain[d]);
+  }
   Box rest = read;
   const auto fill = [&](const Box& side) {
     if (!side.empty()) field.copy(side, memory[side.relative_to(room.begin)]);
@@ -186,44 +144,70 @@ CLEAVE_INLINE void check_stencil_target(const char* name, const ConstView& y, co
   }
 }
 
-/// Fills margins beyond the edges of the domain. @param filled  the indices that are filled
 CLEAVE_INLINE void fill_margins(StencilFields& fields, std::span<const Box> filled) {
   for (std::size_t k = 0; k < fields.window.size(); ++k) {
     FieldWindow& field = fields.window[k];
     const ReturnMargin* const margin = fields.margin[k];
-    if (field.has.contains(field.window(fields.part))) continue;
-    if (fits_margin(field, margin, fields.part, filled[k]))
-      fill_edges(field, memory_of(field, *margin), room_of(field, *margin), filled[k], fields.part);
+    if (margin == nullptr || field.has.contains(field.window(fields.part))) continue;
+    fill_edges(field, memory_of(field, *margin), room_of(field, *margin), filled[k], fields.part);
   }
+}
+
+/// Keeps the margin of a field if elements are to be written to it, and notes that they are.
+///
+/// @param received  the indices that are received
+CLEAVE_INLINE void claim_margin(StencilFields& fields, std::size_t k, const Box& received) {
+  const FieldWindow& field = fields.window[k];
+  const bool is_written =
+      !field.has.contains(received) || !field.has.contains(field.window(fields.part));
+  if (is_written && fits_margin(field, fields.margin[k], fields.part, received))
+    ++fields.margin[k]->fills;
+  else fields.margin[k] = nullptr;
 }
 
 CLEAVE_INLINE void fill_margins(StencilFields& fields) {
   std::vector<Box> filled;
-  for (const FieldWindow& field : fields.window) filled.push_back(field.has);
+  for (std::size_t k = 0; k < fields.window.size(); ++k) {
+    filled.push_back(fields.window[k].has);
+    if (fields.is_filled[k] == 0) claim_margin(fields, k, fields.window[k].has);
+  }
   fill_margins(fields, filled);
 }
 
-CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, const Layout& layout,
-                                   const MeshState& mesh) {
+CLEAVE_INLINE GhostExchange prepare_ghosts(const char* name, StencilFields& fields,
+                                           const Layout& layout, const MeshState& mesh) {
   const Shape& at = mesh.coordinate();
   const std::size_t count = fields.window.size();
-  std::vector<FieldNeeds> needs(count);
-  std::vector<redistribution::BoxRead> reads;
+  GhostExchange exchange{std::vector<FieldNeeds>(count), std::vector<Box>(count), {}};
   fields.part = redistribution::shifted(
       owned_box(layout, fields.domain.extents(), mesh.extents(), at), fields.domain.begin);
-  std::vector<Box> filled(count);
   for (std::size_t k = 0; k < count; ++k) {
     FieldWindow& field = fields.window[k];
-    needs[k] = field_needs(field, layout, fields.domain);
-    field.wraps = wrapped_dims(needs[k], fields.domain.dims());
-    filled[k] = field.has;
-    if (!needs[k].exchanges) continue;
-    const Box box = needs[k].needs.box(mesh.extents(), at);
+    FieldNeeds& needs = exchange.needs[k];
+    needs = field_needs(field, layout, fields.domain);
+    if (fields.is_filled[k] != 0) {
+      if (!needs.is_aligned)
+        throw Error(name,
+                    "edges are `none` in a sharded dimension: the result is cut otherwise than a "
+                    "field of exchange_halo, whose ghosts do not suffice; pass the field itself",
+                    {.shapes = to_string(field.domain),
+                     .mesh = mesh.describe(),
+                     .rank = mesh.world_rank()});
+      exchange.filled[k] = field.has;
+      continue;
+    }
+    field.wraps = wrapped_dims(needs, fields.domain.dims());
+    exchange.filled[k] = field.has;
+    if (!needs.exchanges) {
+      claim_margin(fields, k, field.has);
+      continue;
+    }
+    const Box box = needs.needs.box(mesh.extents(), at);
     const DType dtype = field.elements.dtype;
-    filled[k] = filled_part(field, needs[k], box);
+    exchange.filled[k] = filled_part(field, needs, box);
+    claim_margin(fields, k, box);
     View received;
-    if (!fits_margin(field, fields.margin[k], fields.part, box)) {
-      fields.margin[k] = nullptr;
+    if (fields.margin[k] == nullptr) {
       fields.ghosts.push_back(
           allocate_bytes(Host{}, checked_bytes(box.extents().begin(), box.dims(), size_of(dtype))));
       received = View::dense(fields.ghosts.back().get(), dtype, box.extents());
@@ -231,14 +215,20 @@ CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, cons
       received = memory_of(
           field, *fields.margin[k])[box.relative_to(room_of(field, *fields.margin[k]).begin)];
     }
-    reads.push_back({&needs[k].needs,
-                     {const_cast<void*>(field.elements.data), dtype, field.elements.extents,
-                      field.elements.strides},
-                     received});
+    exchange.reads.push_back({&needs.needs,
+                              {const_cast<void*>(field.elements.data), dtype,
+                               field.elements.extents, field.elements.strides},
+                              received});
     if (fields.margin[k] == nullptr) field.ghosts = received, field.ghost_box = box;
   }
-  if (!reads.empty()) redistribution::read_boxes<Host>(name, reads, mesh);
-  fill_margins(fields, filled);
+  return exchange;
+}
+
+CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, const Layout& layout,
+                                   const MeshState& mesh) {
+  const GhostExchange exchange = prepare_ghosts(name, fields, layout, mesh);
+  if (!exchange.reads.empty()) redistribution::read_boxes<Host>(name, exchange.reads, mesh);
+  fill_margins(fields, exchange.filled);
 }
 
 }  // namespace cleave::detail
