@@ -36,6 +36,7 @@
 #include <cleave/ops/engine/call_context_body.hpp>
 #include <cleave/ops/stencil/field_window_body.hpp>
 #include <cleave/ops/stencil/filled_margin_body.hpp>
+#include <cleave/ops/stencil/repeat_plan_body.hpp>
 #include <cleave/ops/stencil/stencil_plan_body.hpp>
 #include <cleave/placement/placement_body.hpp>
 #include <cleave/redistribute/explain_body.hpp>

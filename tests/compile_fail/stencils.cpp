@@ -114,3 +114,18 @@ struct EverySecond : Stencil {
 };
 void strided(const Rows& u) { apply(EverySecond{}, exchange_halo(u, edges(periodic))); }
 #endif
+
+#ifdef repeat_with_a_stride  // says: cleave: repeat requires a stencil without a stride
+struct Coarser : Stencil {
+  static constexpr auto stride = coarsen(2);
+  constexpr auto operator()(const auto& u) const { return u(0, 0) + u(0, 1); }
+};
+void coarser(const Rows& u) { apply(repeat<2>(Coarser{}), u, edges(periodic)); }
+#endif
+
+#ifdef repeat_without_a_field_for_a_result  // says: cleave: repeat requires a stencil whose first operands are fields, one for each of its results
+struct Pair : Stencil {
+  constexpr auto operator()(const auto& u) const { return std::tuple{u(0, 0), u(0, 1)}; }
+};
+void pair(const Rows& u) { apply(repeat<2>(Pair{}), u, edges(periodic)); }
+#endif

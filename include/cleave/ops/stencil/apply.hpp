@@ -15,6 +15,7 @@
 #include <cleave/ops/engine/operand.hpp>
 #include <cleave/ops/stencil/edges.hpp>
 #include <cleave/ops/stencil/halo.hpp>
+#include <cleave/ops/stencil/repeat.hpp>
 #include <cleave/ops/stencil/stencil_fields.hpp>
 #include <cleave/ops/stencil/stencil_plan.hpp>
 
@@ -40,8 +41,8 @@ Shape target_extents(const std::tuple<const Y&...>& targets) {
   else return Shape(std::get<0>(targets).shape());
 }
 
-/// Computes a stencil on Tensors.
-template <class S, class E, class... Y, class... X>
+/// Computes some steps of a stencil on Tensors.
+template <int Steps, class S, class E, class... Y, class... X>
 auto apply_local(const S& stencil, const E& of_domain, const std::tuple<const Y&...>& targets,
                  const X&... x) {
   using Call = StencilCall<S, X...>;
@@ -49,8 +50,15 @@ auto apply_local(const S& stencil, const E& of_domain, const std::tuple<const Y&
   StencilFields fields = stencil_fields<Call>(S::name, of_domain, std::tie(x...), operands);
   fields.part = fields.domain = stencil_domain(
       S::name, fields.window, target_extents<Call>(targets), context_of(first_tensor(x...)));
-  fill_margins(fields);
-  return stencil_results<Call>(stencil, fields, operands, targets);
+  if constexpr (Steps == 1) {
+    fill_margins(fields);
+    return stencil_results<Call>(stencil, fields, operands, targets);
+  } else {
+    const RepeatPlan plan = plan_repeat(S::name, fields, Call::results(), Steps, Layout(),
+                                        context_of(first_tensor(x...)));
+    const auto before = compute_steps_before_last<Call>(stencil, fields, plan, operands);
+    return stencil_results<Call>(stencil, fields, operands, targets);
+  }
 }
 
 /// Checks the types, mesh and global extents of a target.
@@ -62,8 +70,8 @@ void check_placed_target(const Y& y, const First& first, const Shape& shape) {
     throw Error(S::name, "the target and the result differ in mesh or extents", y.context());
 }
 
-/// Computes a stencil on DTensors with the same placements.
-template <class S, class E, class... Y, class... X>
+/// Computes some steps of a stencil on DTensors with the same placements.
+template <int Steps, class S, class E, class... Y, class... X>
 auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y&...>& targets,
                   const X&... x) {
   using Call = StencilCall<S, X...>;
@@ -80,10 +88,16 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
   const std::tuple operands{with_rows(local_part(x))...};
   StencilFields fields = stencil_fields<Call>(S::name, of_domain, std::tie(x...), operands);
   const MeshState& mesh = first.mesh().state();
+  RepeatPlan plan;
   if (mesh.is_member()) {
     fields.domain =
         stencil_domain(S::name, fields.window, target_extents<Call>(targets), first.context());
-    exchange_ghosts(S::name, fields, First::layout, mesh);
+    if constexpr (Steps == 1) {
+      exchange_ghosts(S::name, fields, First::layout, mesh);
+    } else {
+      plan = plan_repeat(S::name, fields, Call::results(), Steps, First::layout, first.context());
+      exchange_ghosts_of_steps(S::name, fields, First::layout, mesh);
+    }
   } else {
     fields.domain = Box::of(Shape(first.shape()));
     fields.part = Box::of(Shape::filled(Call::dims, 0));
@@ -93,6 +107,11 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
         [&](const Y&... y) { (check_placed_target<S, P>(y, first, fields.domain.extents()), ...); },
         targets);
   }
+  [[maybe_unused]] const auto before = [&] {
+    if constexpr (Steps > 1)
+      return compute_steps_before_last<Call>(stencil, fields, plan, operands);
+    else return 0;
+  }();
   auto locals = stencil_results<Call>(stencil, fields, operands, targets);
   return std::apply(
       [&](auto&... local) {
@@ -105,11 +124,15 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
 }
 
 /// Calls a stencil. @return the results as a tuple
-template <class S, class E, class... Y, class... X>
-auto call_stencil(const S& stencil, const E& of_domain, const std::tuple<const Y&...>& targets,
+template <class Called, class E, class... Y, class... X>
+auto call_stencil(const Called& called, const E& of_domain, const std::tuple<const Y&...>& targets,
                   const X&... x) {
+  constexpr int steps = steps_of<Called>;
+  const auto& stencil = single_step(called);
+  using S = std::remove_cvref_t<decltype(stencil)>;
   using Call = StencilCall<S, X...>;
-  if constexpr (Call::check_operands() && Call::check_reach()) {
+  if constexpr (Call::check_operands() && Call::check_reach() &&
+                check_repeat<steps, Call, E, X...>()) {
     using First = typename Call::First;
     if constexpr (is_dtensor<First>) {
       using P = without_partials_t<typename First::placements_type>;
@@ -118,10 +141,10 @@ auto call_stencil(const S& stencil, const E& of_domain, const std::tuple<const Y
         else return redistribute_to<P>(operand, S::name);
       };
       return [&](const auto&... there) {
-        return apply_placed(stencil, of_domain, targets, there...);
+        return apply_placed<steps>(stencil, of_domain, targets, there...);
       }(placed(x)...);
     } else {
-      return apply_local(stencil, of_domain, targets, x...);
+      return apply_local<steps>(stencil, of_domain, targets, x...);
     }
   } else {
     return std::tuple<>{};
@@ -131,6 +154,10 @@ auto call_stencil(const S& stencil, const E& of_domain, const std::tuple<const Y
 /// How stencils are called on traced values and on values that track gradients. @see call_level
 template <int Level>
 struct StencilPath;
+
+/// Calls a stencil several times, one call after the other.
+template <int Steps, class S, class E, class... X>
+auto call_steps(const S& stencil, const E& of_domain, const X&... x);
 
 /// Calls a stencil on operands of any level.
 template <class S, class E, class... Y, class... X>
@@ -146,10 +173,26 @@ auto call_stencil_path(const S& stencil, const E& of_domain, const std::tuple<co
   static_assert(level < 3 || sizeof...(Y) == 0,
                 "cleave: an operation in place cannot change a value that tracks gradients, nor "
                 "write what depends on one");
-  if constexpr (level < 2) return call_stencil(stencil, of_domain, targets, x...);
+  constexpr bool is_unrolled = level >= 2 && is_repeated<S> && sizeof...(Y) == 0;
+  if constexpr (is_unrolled) return call_steps<steps_of<S>>(single_step(stencil), of_domain, x...);
+  else if constexpr (level < 2) return call_stencil(stencil, of_domain, targets, x...);
   else if constexpr (level == 3 && sizeof...(Y) == 0)
     return StencilPath<level>::call(stencil, of_domain, x...);
   else return std::tuple<>{};
+}
+
+template <int Steps, class S, class E, class... X>
+auto call_steps(const S& stencil, const E& of_domain, const X&... x) {
+  auto y = call_stencil_path(stencil, of_domain, std::tuple<>{}, x...);
+  if constexpr (Steps == 1) return y;
+  else
+    return [&]<std::size_t... K, std::size_t... I>(std::index_sequence<K...>,
+                                                   std::index_sequence<I...>) {
+      const std::tuple<const X&...> all(x...);
+      return call_steps<Steps - 1>(stencil, of_domain, std::get<K>(y)...,
+                                   std::get<sizeof...(K) + I>(all)...);
+    }(std::make_index_sequence<std::tuple_size_v<decltype(y)>>{},
+           std::make_index_sequence<sizeof...(X) - std::tuple_size_v<decltype(y)>>{});
 }
 
 /// Takes the edges from the end of the arguments.
