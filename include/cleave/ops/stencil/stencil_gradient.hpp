@@ -13,6 +13,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/dual.hpp>
 #include <cleave/ops/stencil/apply.hpp>
+#include <cleave/ops/stencil/strided_gradient.hpp>
 
 namespace cleave::detail {
 
@@ -164,22 +165,24 @@ struct StencilOp<S, Edges<E...>> {
     static_assert((passes_gradients<E> && ...),
                   "cleave: the gradient of a stencil requires edges that are periodic, zero or "
                   "dirichlet(..)");
-    static_assert(!declares_stride<S>,
-                  "cleave: the gradient of a stencil with a stride is not supported");
     static_assert(!is_stencil_gradient<S>,
                   "cleave: the gradient of a stencil cannot be differentiated again");
     const auto& operand = std::get<std::size_t(I)>(std::tuple<const X&...>(x...));
     constexpr int dims = std::remove_cvref_t<decltype(operand)>::dims;
     const auto with = [&](const auto&... cotangent) {
-      const auto& first = std::get<0>(std::tie(cotangent...));
-      if (knows_extents(operand) && !(shape_of(operand) == shape_of(first)))
-        throw Error(name, "the gradient requires fields of the extents of the result",
-                    context_of(operand));
-      using Gradient = StencilGradient<
-          S, I, dims, sizeof...(cotangent),
-          typename TypeEntry<std::remove_cvref_t<decltype(as_operand(x))>>::type...>;
-      return apply(Gradient(stencil, shape_of(first), periodic_dims(dims)), cotangent..., x...,
-                   of_domain);
+      if constexpr (declares_stride<S>) {
+        return strided_gradient<I>(stencil, of_domain, std::tie(x...), cotangent...);
+      } else {
+        const auto& first = std::get<0>(std::tie(cotangent...));
+        if (knows_extents(operand) && !(shape_of(operand) == shape_of(first)))
+          throw Error(name, "the gradient requires fields of the extents of the result",
+                      context_of(operand));
+        using Gradient = StencilGradient<
+            S, I, dims, sizeof...(cotangent),
+            typename TypeEntry<std::remove_cvref_t<decltype(as_operand(x))>>::type...>;
+        return apply(Gradient(stencil, shape_of(first), periodic_dims(dims)), cotangent..., x...,
+                     of_domain);
+      }
     };
     if constexpr (is_tuple_of_results<G>) return std::apply(with, g);
     else return with(g);

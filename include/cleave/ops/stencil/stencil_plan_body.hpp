@@ -40,8 +40,8 @@ CLEAVE_INLINE Box stencil_domain(const char* name, std::span<const FieldWindow> 
       const IndexRange inner = field.inner(d, {0, n});
       if (low) domain.begin[d] = std::max(domain.begin[d], inner.begin);
       if (high) domain.end[d] = std::min(domain.end[d], inner.end);
-      if (field.edge(d, 0) == EdgeKind::periodic && field.reach.is_aligned() &&
-          n != fields[0].domain[d])
+      if (field.edge(d, 0) == EdgeKind::periodic && n != fields[0].domain[d] &&
+          field.reach.is_aligned() && fields[0].reach.is_aligned())
         fail(d, " is periodic, and the fields' extents " + std::to_string(fields[0].domain[d]) +
                     " and " + std::to_string(n) + " differ");
       if (mirrors_beyond_end(field, d, domain.end[d]))

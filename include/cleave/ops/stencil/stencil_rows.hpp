@@ -113,7 +113,8 @@ class StridedRow {
     constexpr DimMap map = declared_stride<S, I>().map(d);
     index_t to_right = column * map.num;
     if constexpr (map.den > 1)  // unsigned: a shift for powers of two
-      to_right = index_t(std::size_t(begin_[d] % map.den + column) / std::size_t(map.den));
+      to_right =
+          index_t(std::size_t(map.num * begin_[d] % map.den + to_right) / std::size_t(map.den));
     return {row_ + to_right, strides_, index, column};
   }
 
