@@ -51,6 +51,22 @@ Strided<T> at_index(const Strided<T>& x, int d, index_t index) {
   return part;
 }
 
+/// y[i] = x[(first + i) mod period] along dimension d.
+///
+/// @pre x has a period, or all indices below its extent that are read
+template <class Device, class T>
+void copy_periods(On<Device> on, const Strided<const T>& x, const Strided<T>& y, int d,
+                  index_t first, index_t period) {
+  if (y.extents.product() == 0) return;
+  for (index_t done = 0; done < y.extents[d];) {
+    const index_t from = ((first + done) % period + period) % period;
+    const index_t left = y.extents[d] - done, there = x.extents[d] - from;
+    const index_t here = left < there ? left : there;
+    copy_elements(on, every(x, d, from, 1, here), every(y, d, done, 1, here));
+    done += here;
+  }
+}
+
 /// Writes the slices of x along dimension d, which is not sharded in x, to every step-th global
 /// index of y from `begin` on. Indices outside this rank's part of y are skipped.
 ///

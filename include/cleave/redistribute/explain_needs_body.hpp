@@ -59,7 +59,10 @@ CLEAVE_INLINE std::string ExplainedNeeds::text() const {
     lines +=
         "  dimension " + std::to_string(d) + ": index i reads " + detail::end_text(map, map.lo);
     if (map.lo != map.hi) lines += " .. " + detail::end_text(map, map.hi);
-    lines += map.beyond == Beyond::wrap ? ", periodic\n" : "\n";
+    lines += map.beyond == Beyond::clip      ? "\n"
+             : is_periodic(map.beyond)       ? ", periodic\n"
+             : map.beyond == Beyond::reflect ? ", mirrored at the edges\n"
+                                             : ", the nearest one at the edges\n";
   }
   if (needs.star) lines += "  one dimension at a time\n";
   lines += axes.empty() ? "  receives nothing"

@@ -54,15 +54,16 @@ struct Needs {
   constexpr Box part(const Shape& mesh, const Shape& at) const {
     return owned_box(result, result_shape, mesh, at);
   }
-  /// The box of the operand that it reads, neither clipped nor wrapped. Destinations of transfers
-  /// count from its begin.
+  /// The box of the operand that it reads, neither clipped nor wrapped; mirrored and nearest
+  /// indices are in the operand. Destinations of transfers count from its begin.
   constexpr Box box(const Shape& mesh, const Shape& at) const {
     Box needed = part(mesh, at);
     const bool none = needed.empty();
     for (int d = 0; d < needed.dims(); ++d) {
-      const IndexRange read =
-          image(maps[std::size_t(d)],
-                none ? IndexRange{0, 0} : IndexRange{needed.begin[d], needed.end[d]});
+      const DimMap& map = maps[std::size_t(d)];
+      const IndexRange read = range_of_reads(
+          map.beyond, operand_shape[d],
+          image(map, none ? IndexRange{0, 0} : IndexRange{needed.begin[d], needed.end[d]}));
       needed.begin[d] = read.begin, needed.end[d] = read.end;
     }
     return needed;
@@ -93,7 +94,7 @@ struct Needs {
     if (needed.empty() || operand_shape.product() == 0) return;
     Shape first = Shape::filled(needed.dims(), 0), count = Shape::filled(needed.dims(), 1);
     for (int d = 0; d < needed.dims(); ++d) {
-      if (maps[std::size_t(d)].beyond != Beyond::wrap) continue;
+      if (!is_periodic(maps[std::size_t(d)].beyond)) continue;
       first[d] = floor_divide(needed.begin[d], operand_shape[d]);
       count[d] = floor_divide(needed.end[d] - 1, operand_shape[d]) - first[d] + 1;
     }
@@ -167,37 +168,28 @@ constexpr Box shifted(Box box, const Shape& by) {
 /// The coordinates of the ranks of the group whose results may read a box of the operand.
 inline std::vector<Shape> possible_readers(const Needs& needs, const Shape& mesh, const Shape& at,
                                            const Box& had) {
-  Shape first = had.begin, count = Shape::filled(had.dims(), 1);
-  if (had.empty()) return {};
   const Box results = Box::of(needs.result_shape);
-  if (results.empty()) return {};
-  for (int d = 0; d < had.dims(); ++d) {  // periods in which the results read
-    first[d] = 0;
-    if (needs.maps[std::size_t(d)].beyond != Beyond::wrap) continue;
-    const IndexRange read = image(needs.maps[std::size_t(d)], {0, needs.result_shape[d]});
-    first[d] = floor_divide(read.begin, needs.operand_shape[d]);
-    count[d] = floor_divide(read.end - 1, needs.operand_shape[d]) - first[d] + 1;
-  }
+  if (had.empty() || results.empty()) return {};
   const AxisMask replicas = axes_of(needs) & ~needs.result.layout.sharding_axes();
   std::vector<index_t> found;
-  Shape number = Shape::filled(had.dims(), 0);
-  do {
-    Box window = had;
-    for (int d = 0; d < had.dims(); ++d) {
-      const index_t shift = (first[d] + number[d]) * needs.operand_shape[d];
+  const auto add = [&](const auto& self, int d, Box window) -> void {
+    if (d < had.dims()) {
+      const auto within = [&](IndexRange who) {
+        window.begin[d] = who.begin, window.end[d] = who.end;
+        self(self, d + 1, window);
+      };
       const DimMap& map = needs.maps[std::size_t(d)];
-      const IndexRange who = map.num == 0
-                                 ? IndexRange{0, needs.result_shape[d]}
-                                 : readers(map, {had.begin[d] + shift, had.end[d] + shift});
-      window.begin[d] = who.begin, window.end[d] = who.end;
+      const index_t extent = needs.result_shape[d];
+      if (map.num == 0) return within({0, extent});
+      return each_readers(map, needs.operand_shape[d], extent, {had.begin[d], had.end[d]}, within);
     }
-    window = intersect(window, results);
-    each_box_within(needs.result, needs.result_shape, mesh, axes_of(needs), at, window,
-                    [&](const Shape& reader, const Box&) {
+    each_box_within(needs.result, needs.result_shape, mesh, axes_of(needs), at,
+                    intersect(window, results), [&](const Shape& reader, const Box&) {
                       for (index_t i = 0; i < product_over(mesh, replicas); ++i)
                         found.push_back(linear_index(mesh, member_at(mesh, reader, replicas, i)));
                     });
-  } while (next_index(count, number));
+  };
+  add(add, 0, had);
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   std::vector<Shape> ranks;

@@ -14,8 +14,6 @@
 
 namespace cleave::ops::listing {
 
-using TileParts = PartsOf<Tile<0>, Whole<0>>;
-
 /// Slices and padding of a dimension.
 template <class Visit>
 constexpr void each_part(const Visit& visit) {
@@ -31,6 +29,12 @@ constexpr void each_part(const Visit& visit) {
       "pad(x, dim<1>{}, 2, 1)", [](const auto& x) { return pad(x, dim<1>{}, 2, 1); }));
   visit(listed<Pad<0, double>, SameTypes<1, double>, DimsOf<2>>(
       "pad(x, dim<0>{}, 2, 1, 0.5)", [](const auto& x) { return pad(x, dim<0>{}, 2, 1, 0.5); }));
+  visit(listed<PadRepeated<1, PadMode::reflect>, SameTypes<1, double, Complex>, DimsOf<2>>(
+      CLEAVE_CALL_1(x, pad<PadMode::reflect>(x, dim<1>{}, 2, 1))));
+  visit(listed<PadRepeated<1, PadMode::replicate>, SameTypes<1, double, Int>, DimsOf<2>>(
+      CLEAVE_CALL_1(x, pad<PadMode::replicate>(x, dim<1>{}, 5, 4))));
+  visit(listed<PadRepeated<1, PadMode::circular>, SameTypes<1, double, bool>, DimsOf<2>>(
+      CLEAVE_CALL_1(x, pad<PadMode::circular>(x, dim<1>{}, 2, 3))));
 }
 
 /// Concatenation and reordering.
@@ -43,9 +47,8 @@ constexpr void each_joint(const Visit& visit) {
       [](const auto& x, const auto& y, const auto& z) { return cat(dim<0>{}, x, y, z); }));
   visit(listed<Stack<1, 2>, SameTypes<2, double, Int>, DimsOf<2, 2>>(
       CLEAVE_CALL_2(x, y, stack(dim<1>{}, x, y))));
-  visit(listed<Tile<0>, SameTypes<1, double, Complex>, DimsOf<2>>(
-      "tile(x, dim<0>{}, 3); dimension 0 is gathered",
-      [](const auto& x) { return tile(x, dim<0>{}, 3); }, "", Tile<0>{{}, 3}));
+  visit(listed<Tile<0>, SameTypes<1, double, Complex, bool>, DimsOf<2>>(
+      CLEAVE_CALL_1(x, tile(x, dim<0>{}, 3))));
   visit(listed<Roll<1>, SameTypes<1, double, Int>, DimsOf<2>>(
       "roll(x, dim<1>{}, -4)", [](const auto& x) { return roll(x, dim<1>{}, -4); }));
   visit(listed<Flip<0>, SameTypes<1, double, Complex, bool>, DimsOf<2>>(

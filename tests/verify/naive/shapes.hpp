@@ -147,6 +147,25 @@ Naive naive_of(ops::Pad<D, T>) {
   return naive_shapes::gathered(
       D, [](index_t n) { return n + 3; }, [](index_t i, index_t) { return i - 2; }, 0.5);
 }
+/// Two or more elements before and after, element by element from the next one inside.
+template <int D, PadMode Mode>
+Naive naive_of(ops::PadRepeated<D, Mode>) {
+  constexpr index_t before = Mode == PadMode::replicate ? 5 : 2;
+  constexpr index_t added = Mode == PadMode::replicate ? 9 : Mode == PadMode::reflect ? 3 : 5;
+  Naive naive = naive_shapes::gathered(
+      D, [](index_t n) { return n + added; },
+      [](index_t i, index_t n) {
+        index_t from = i - before;
+        while (from < 0 || from >= n) {
+          if (Mode == PadMode::circular) from += from < 0 ? n : -n;
+          else if (Mode == PadMode::reflect) from = from < 0 ? -from : 2 * (n - 1) - from;
+          else from += from < 0 ? 1 : -1;
+        }
+        return from;
+      });
+  naive.extents = {{5, 3}, {1, 7}, {2, 4}, {0, 3}};
+  return naive;
+}
 /// The operands one after the other.
 template <int D, int N>
 Naive naive_of(ops::Cat<D, N>) {

@@ -84,7 +84,7 @@ class ReadOperands {
     const auto at = std::size_t(i);
     Box domain = Box::of(needs.operand_shape);
     for (int d = 0; d < domain.dims(); ++d)
-      if (needs.maps[std::size_t(d)].beyond == Beyond::wrap)
+      if (is_periodic(needs.maps[std::size_t(d)].beyond))
         domain.begin[d] = needed.begin[d], domain.end[d] = needed.end[d];
     boxes_[at] = intersect(needed, domain);
     views_[at] = read_[at].view[boxes_[at].relative_to(needed.begin)];

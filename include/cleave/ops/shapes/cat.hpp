@@ -1,7 +1,7 @@
 // Concatenation and reordering of arrays: cat, stack, tile, roll, flip.
 //
 // The result is sharded as the operands are: along a sharded dimension, ranks receive what their
-// part of the result reads. tile gathers the dimension.
+// part of the result reads.
 //
 //     // y[S0,R]  = cat(dim<1>{}, a[S0,R], b[S0,R])
 //     // y[S0,S1] = cat(dim<1>{}, a[S0,S1], b[S0,S1])    one exchange of both over the second axis
@@ -111,20 +111,23 @@ struct Stack : Composite {
 
 /// Repeats x `count` times along dimension D.
 template <int D>
-struct Tile : Composite {
+struct Tile {
   index_t count = 1;
+  index_t extent = 0;  ///< of x
 
   static constexpr const char* name = "tile";
-  constexpr auto body(const auto& x) const {
-    const index_t extent = shape_of(x)[D];
-    const auto whole = call_op(Whole<D>{}, x);
-    return call_op(Flatten<D, 2>{count * extent},
-                   call_op(BroadcastDims<(1u << D)>{{count}}, whole));
+  static constexpr const char* partials = moves_elements;
+  static constexpr auto factors = detail::new_extent_factors<D>;
+  static constexpr auto reads = detail::new_extent_reads<D>;
+  constexpr Shape extents() const { return Shape::filled(1, count * extent); }
+  static constexpr DimMap read_map(int, int, const OperandRef*) {
+    return {1, 1, 0, 0, Beyond::repeat};
   }
-  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
-    const index_t extent = shape_of(x)[D];
-    const auto whole = call_op(Whole<D>{}, g);
-    return call_op(Reduce<Sum, (1u << D)>{}, call_op(Unflatten<D, 2>{{count, extent}}, whole));
+  static void kernel(const auto& on, const Task& task, const auto& y, const auto& x) {
+    copy_periods(on, x, y, D, task.box->begin[D] - task.in_box->begin[D], task.in->shape[D]);
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&) const {
+    return call_op(Reduce<Sum, (1u << D)>{}, call_op(Unflatten<D, 2>{{count, extent}}, g));
   }
 };
 
@@ -142,16 +145,8 @@ struct Roll {
     return {1, 1, -by, -by, Beyond::wrap};
   }
   void kernel(const auto& on, const Task& task, const auto& y, const auto& x) const {
-    if (y.extents.product() == 0) return;
-    const index_t extent = task.in->shape[D], count = y.extents[D];
-    const index_t first = task.box->begin[D] - front(extent) - task.in_box->begin[D];
-    for (index_t done = 0; done < count;) {
-      index_t from = first + done;
-      if (from < 0) from += extent;  // x is whole
-      const index_t here = std::min(count - done, x.extents[D] - from);
-      copy_elements(on, every(x, D, from, 1, here), every(y, D, done, 1, here));
-      done += here;
-    }
+    const index_t extent = task.in->shape[D];
+    copy_periods(on, x, y, D, task.box->begin[D] - front(extent) - task.in_box->begin[D], extent);
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const {
     return call_op(Roll{-shift}, g);
@@ -160,26 +155,6 @@ struct Roll {
  private:
   constexpr index_t front(index_t extent) const {
     return extent > 0 ? (shift % extent + extent) % extent : 0;
-  }
-};
-
-/// Reverses dimension D.
-template <int D>
-struct Flip {
-  static constexpr const char* name = "flip";
-  static constexpr const char* partials = moves_elements;
-  static constexpr auto factors = Elementwise::factors<1>;
-  static constexpr RuleText reads = detail::same_extent_reads(D);
-  static constexpr DimMap read_map(int, int, const OperandRef* in) {
-    return {-1, 1, in->shape[D] - 1, in->shape[D] - 1};
-  }
-  static void kernel(const auto& on, const Task& task, const auto& y, const auto& x) {
-    const index_t last = task.in->shape[D] - 1;
-    copy_elements(
-        on, every(x, D, last - task.box->begin[D] - task.in_box->begin[D], -1, y.extents[D]), y);
-  }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) {
-    return call_op(Flip{}, g);
   }
 };
 
@@ -226,13 +201,12 @@ constexpr auto stack(dim<D>, const First& first, const X&... x) {
 }
 CLEAVE_USAGE(stack, "stack(dim<0>{}, x, y)")
 
-/// Repeats x `count` times along a dimension, which is not sharded: `tile(x, dim<0>{}, 3)`.
-/// @collective every rank of the mesh, if it is: it is gathered
+/// Repeats x `count` times along a dimension: `tile(x, dim<0>{}, 3)`. Communicates as slice.
 /// @throws Error if count is negative
 template <class... R, AnyTensor X, int D>
 constexpr auto tile(const X& x, dim<D>, index_t count) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
-  return call_op<R...>(ops::Tile<d>{{}, detail::checked_length("tile", x, count)}, x);
+  return call_op<R...>(ops::Tile<d>{detail::checked_length("tile", x, count), shape_of(x)[d]}, x);
 }
 CLEAVE_USAGE(tile, "tile(x, dim<0>{}, count)")
 
