@@ -61,6 +61,7 @@
 #include <cleave/ops/reductions/any_all.hpp>
 #include <cleave/ops/reductions/arg_reduce.hpp>
 #include <cleave/ops/reductions/cumsum.hpp>
+#include <cleave/ops/reductions/diff.hpp>
 #include <cleave/ops/reductions/dot.hpp>
 #include <cleave/ops/reductions/exact_reductions.hpp>
 #include <cleave/ops/reductions/logsumexp.hpp>

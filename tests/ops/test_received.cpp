@@ -13,6 +13,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/core/half.hpp>
+#include <cleave/ops/reductions/diff.hpp>
 #include <cleave/ops/shapes/cat.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 
@@ -78,6 +79,15 @@ void check_all(const Mesh& mesh, index_t n) {
       "pad circular", x,
       [&](const auto& of) { return pad<PadMode::circular>(of, dim<0>{}, n / 2, n); },
       [&](index_t i) { return one((i + n - n / 2) % n); });
+  if constexpr (!std::is_same_v<T, bool>)
+    for (const index_t order : {1, 3})
+      check_bytes(
+          "diff", x, [&](const auto& of) { return diff(of, dim<0>{}, order); },
+          [&](index_t i) {
+            std::vector<index_t> all;
+            for (index_t k = i; k <= i + order; ++k) all.push_back(k);
+            return all;
+          });
   if (n == 0) return;
   check_bytes(
       "pad replicate", x,

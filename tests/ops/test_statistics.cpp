@@ -172,20 +172,23 @@ TEST_CASE("logsumexp over a sharded dimension costs two all-reduces and no gathe
   });
 }
 
-TEST_CASE("whole lines are summed up where they are, others after one all-to-all") {
-  on_ranks({2, 3}, [](World& world) {
+TEST_CASE("whole lines are summed up where they are, sharded ones receive the totals before") {
+  on_ranks({2, 3, 4, 7}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
-    const auto x = ones<double>({6, 7}, mesh, Shard<1>{});
-    CommTrace trace(world);
-    const auto down = cumsum(x, dim<0>{});
-    static_assert(std::is_same_v<decltype(down)::placements_type, Placements<Shard<1>>>);
-    CHECK(trace.events().empty());
-    const auto along = cumsum(x, dim<1>{});
-    static_assert(std::is_same_v<decltype(along)::placements_type, Placements<Shard<0>>>);
-    CHECK(trace.events().size() == 1);
-    CHECK(trace.count(CollectiveKind::all_to_all) == 1);
-    CHECK(whole(down)(5, 6) == 6);
-    CHECK(whole(along)(5, 6) == 7);
+    for (const index_t n : {1, 5, 7, 12}) {
+      const auto x = ones<std::int32_t>({6, n}, mesh, Shard<1>{});
+      CommTrace trace(world);
+      const auto down = cumsum(x, dim<0>{});
+      static_assert(std::is_same_v<decltype(down)::placements_type, Placements<Shard<1>>>);
+      CHECK(trace.events().empty());
+      const auto along = cumsum(x, dim<1>{});
+      static_assert(std::is_same_v<decltype(along)::placements_type, Placements<Shard<1>>>);
+      CHECK(trace.count() == 1);
+      const index_t before = x.to_local().extent(1) > 0 ? world.rank() : 0;
+      CHECK(trace.received_bytes() == before * 6 * 4);
+      CHECK(whole(down)(5, n - 1) == 6);
+      for (index_t j = 0; j < n; ++j) CHECK(whole(along)(5, j) == j + 1);
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cleave/ops/reductions/any_all.hpp>
 #include <cleave/ops/reductions/arg_reduce.hpp>
 #include <cleave/ops/reductions/cumsum.hpp>
+#include <cleave/ops/reductions/diff.hpp>
 #include <cleave/ops/reductions/dot.hpp>
 #include <cleave/ops/reductions/exact_reductions.hpp>
 #include <cleave/ops/reductions/logsumexp.hpp>
@@ -39,6 +40,8 @@ constexpr void each_statistic(const Visit& visit) {
   visit(listed<LogSumExp<3u>, SameTypes<1, double>, Two>(CLEAVE_CALL_1(x, logsumexp(x))));
   visit(listed<CumSum<1>, Every, Two>(CLEAVE_CALL_1(x, cumsum(x, dim<1>{}))));
   visit(listed<CumSum<0>, SameTypes<1, double>, Two>(CLEAVE_CALL_1(x, cumsum(x, dim<0>{}))));
+  visit(listed<Diff<1>, Every, Two>(CLEAVE_CALL_1(x, diff(x, dim<1>{}))));
+  visit(listed<Diff<0>, SameTypes<1, double, Int>, Two>(CLEAVE_CALL_1(x, diff(x, dim<0>{}, 3))));
   visit(listed<Any<2u>, Every, Two>(CLEAVE_CALL_1(x, any(x, dim<1>{})), of_truths));
   visit(listed<All<1u>, Every, Two>(CLEAVE_CALL_1(x, all(x, dim<0>{})), of_truths));
   visit(listed<CountNonzero<2u>, Every, Two>(CLEAVE_CALL_1(x, count_nonzero(x, dim<1>{})),

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "../list/reductions.hpp"
 #include "operation.hpp"
 
@@ -127,6 +129,26 @@ Naive naive_of(ops::CumSum<D>) {
     for (const naive::Indices& index : naive::all_indices(y.shape)) {
       naive::Indices before = index;
       if (before[D]-- > 0) y.at(index) += y.at(before);
+    }
+    return y;
+  }};
+}
+
+/// Of rows once, of columns three times: 1 1, or 1 -3 3 -1 backwards.
+template <int D>
+Naive naive_of(ops::Diff<D>) {
+  return Naive{[](const Arrays& x) {
+    Numbers y = x[0];
+    for (int times = 0; times < (D == 1 ? 1 : 3); ++times) {
+      naive::Indices shape = y.shape;
+      shape[D] = std::max<index_t>(shape[D] - 1, 0);
+      Numbers next(shape);
+      for (const naive::Indices& index : naive::all_indices(shape)) {
+        naive::Indices after = index;
+        ++after[D];
+        next.at(index) = y.at(after) - y.at(index);
+      }
+      y = next;
     }
     return y;
   }};

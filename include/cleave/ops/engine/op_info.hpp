@@ -33,6 +33,9 @@ struct OpInfo {
   void (*run)(const void* op, const cleave::Task& task) = nullptr;
   /// Which indices of an operand the results read; null: its own. @see operation.hpp
   DimMap (*read_map)(const void* op, int operand, int d, const OperandRef* in) = nullptr;
+  int scans = -1;  ///< the dimension of the result whose indices depend on all before; -1: none
+  bool (*scans_reversed)(const void* op) = nullptr;
+  void (*add_totals)(const void* op, const ArrayRef& y, const ArrayRef& totals) = nullptr;
   /// Which dimensions become others with the same elements, if the operation does only this.
   Regrouping regrouping{};
 };
@@ -126,6 +129,14 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
     else return {};
   }
 
+  static bool scans_reversed(const void* op) { return static_cast<const Op*>(op)->reversed; }
+  static void add_totals(const void* op, const ArrayRef& y, const ArrayRef& totals) {
+    using R = typename decltype(nth_type<0>(Results{}))::type;
+    constexpr int dims = rule_of<Sig>.result[0].dims;
+    static_cast<const Op*>(op)->add_totals(kernels::On<Device>{}, strided<R, dims>(y),
+                                           strided<const R, dims>(totals));
+  }
+
   static constexpr OpInfo value = [] {
     OpInfo info{Op::name,
                 &rule_of<Sig>,
@@ -139,6 +150,11 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
                 {},
                 &run};
     if constexpr (reads_more<Op>) info.read_map = &read_map;
+    if constexpr (requires { Op::scans; }) {
+      info.scans = Op::scans;
+      info.scans_reversed = &scans_reversed;
+      info.add_totals = &add_totals;
+    }
     if constexpr (requires { Op::regrouping(1); }) info.regrouping = Op::regrouping(Dims...);
     static_assert(
         rule_of<Sig>.kept == 0 || requires { Op::regrouping(1); },
@@ -156,7 +172,7 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
   /// Whether a call whose operands agree only has to allocate results and run the kernel.
   static constexpr bool is_plain = [] {
     bool plain = !value.is_view && !value.needs_box && value.read_map == nullptr &&
-                 value.rule->kept == 0 && value.table->pairs >= 0 &&
+                 value.scans < 0 && value.rule->kept == 0 && value.table->pairs >= 0 &&
                  (!value.is_elementwise || value.same_dims);
     for (std::size_t k = 0; k < std::size_t(Results::size); ++k)
       for (std::size_t d = 0; d < std::size_t(value.rule->result[k].dims); ++d)

@@ -24,6 +24,12 @@
 //               dimension d of an operand; `in` are all, with their shapes. The kernel receives the
 //               elements that its part of the result reads (or more), from the global index
 //               task.in_box on
+//   scans       with `reads` of the same factor: the dimension of the result whose indices depend
+//   on
+//               all indices before. The kernel computes the rank's part from its own elements;
+//               add_totals(on, y, totals) adds the totals of the ranks before, which are the last
+//               indices of their parts (the first ones if the member `reversed` is true) one behind
+//               the other in their order
 //   regrouping(dims)   of an operand with that many dimensions: required if factors have
 //               parentheses. The operation does nothing else: where shards do not stay, ranks
 //               exchange elements instead of calling it

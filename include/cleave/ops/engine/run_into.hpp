@@ -77,6 +77,8 @@ void compute_into(const CallContext& call, const void* op, const Shape& fresh, c
     note_change(Device{}, *target.storage);
     ArrayRef out = target;
     run_on(call, op, aligned, computed, &y, &out);
+    if (call.info.scans >= 0 && call.mesh != nullptr)
+      scan_across<Device>(call, op, *computed, y.shape, out);
   };
   if (are_aligned(call)) run(in);
   else run(AlignedOperands(call, in, target).data());

@@ -17,6 +17,7 @@
 #include <cleave/ops/engine/op_info.hpp>
 #include <cleave/ops/engine/operation.hpp>
 #include <cleave/ops/engine/read_operands.hpp>
+#include <cleave/ops/engine/scan_across.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/redistribute/regroup.hpp>
@@ -169,6 +170,8 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
   if (are_aligned(call)) [[likely]]
     run_on(call, op, in, computed, results, out.data(), read);
   else run_on(call, op, AlignedOperands(call, in, out[0]).data(), computed, results, out.data());
+  if (info.scans >= 0 && call.mesh != nullptr) [[unlikely]]
+    scan_across<Device>(call, op, *computed, results[0].shape, out[0]);
 }
 
 /// Runs a call on operands with the required placements, if it is plain and their extents agree,
