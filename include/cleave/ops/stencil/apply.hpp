@@ -210,6 +210,14 @@ auto call_stencil_with(const S& stencil, const std::tuple<const Y&...>& targets,
     static_assert(
         are_operands,
         "cleave: apply takes a stencil, its fields and numbers, and edges(..) at the end");
+    // outside of the generic lambda below, where clang++ 14 evaluates them even if it discards them
+    constexpr bool has_ghosts = (is_halo<std::tuple_element_t<I, std::tuple<A...>>> || ...);
+    static_assert(!has_ghosts || !declares_stride<S>,
+                  "cleave: a stencil with a stride takes tensors, not results of exchange_halo");
+    static_assert(!has_ghosts ||
+                      ((call_level<field_t<std::tuple_element_t<I, std::tuple<A...>>>> < 2) && ...),
+                  "cleave: fields of exchange_halo cannot be combined with traced values and "
+                  "values that track gradients; pass the tensors");
     if constexpr (!are_operands) return std::tuple<>{};
     else {
       const auto call = [&](const auto& of_domain) {
@@ -217,14 +225,7 @@ auto call_stencil_with(const S& stencil, const std::tuple<const Y&...>& targets,
                                  as_operand(field_of(std::get<I>(all)))...);
       };
       const auto with_ghosts = [&](const auto& of_domain) {
-        if constexpr ((is_halo<std::tuple_element_t<I, std::tuple<A...>>> || ...)) {
-          static_assert(!declares_stride<S>,
-                        "cleave: a stencil with a stride takes tensors, not results of "
-                        "exchange_halo");
-          static_assert(
-              ((call_level<field_t<std::tuple_element_t<I, std::tuple<A...>>>> < 2) && ...),
-              "cleave: fields of exchange_halo cannot be combined with traced values and "
-              "values that track gradients; pass the tensors");
+        if constexpr (has_ghosts) {
           return call(EdgesAndGhosts<std::remove_cvref_t<decltype(of_domain)>, count>{
               of_domain, {ghosts_in(std::get<I>(all))...}});
         } else {

@@ -32,6 +32,12 @@ Reach margin_reach(const Part& part) {
   return reach;
 }
 
+template <class X, class Y>
+bool on_same_mesh(const X& x, const Y& y) {
+  if constexpr (is_dtensor<X>) return x.mesh() == y.mesh();
+  else return true;
+}
+
 /// One exchange of the ghosts of some tensors, which this keeps.
 template <class E, class... X>
 class HaloExchange {
@@ -44,10 +50,8 @@ class HaloExchange {
       : of_domain_(of_domain), x_(x...) {
     each([&](std::size_t k, const auto& tensor) {
       using T = std::remove_cvref_t<decltype(tensor)>;
-      const First& first = std::get<0>(x_);
-      if constexpr (is_dtensor<T>)
-        if (!(tensor.mesh() == first.mesh()))
-          throw Error(name, "the tensors are on different meshes", first.context());
+      if (!on_same_mesh(tensor, std::get<0>(x_)))
+        throw Error(name, "the tensors are on different meshes", context_of(std::get<0>(x_)));
       if (!knows_extents(tensor)) return;
       const auto& part = local_part(tensor);
       FilledMargin& filled = filled_[k];
