@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/spmd/call_program.hpp>
+#include <cleave/spmd/check_expands.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/frozen.hpp>

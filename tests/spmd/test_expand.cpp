@@ -8,6 +8,7 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/reductions/arg_reduce.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/spmd/check_expands.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/trace_function.hpp>

@@ -69,7 +69,7 @@ constexpr auto constant_program =
 static_assert(spmd::communications(constant_program) == 0);
 
 template <class F>
-void on_line(World& world, const F& f) {
+void on_factory_line(World& world, const F& f) {
   f(init_device_mesh<dp>(world, {world.size()}, TestDevice{}));
 }
 
@@ -91,7 +91,7 @@ int made(const spmd::Program& program, std::string_view name) {
 
 TEST_CASE("factories in a trace give the arrays of the same calls on DTensors") {
   on_ranks({1, 2, 3, 4, 7}, [](World& world) {
-    on_line(world, [](const auto& mesh) {
+    on_factory_line(world, [](const auto& mesh) {
       each_placements<1, R, S0, S1, Partial<Sum>>([&](auto p) {
         using P = decltype(p);
         for (const std::array<index_t, 2> extents :
@@ -119,7 +119,7 @@ TEST_CASE("factories in a trace, on two axes, nested shards among them") {
 
 TEST_CASE("the elements that a program's factories make are those of their definitions") {
   on_ranks({1, 2, 3, 5}, [](World& world) {
-    on_line(world, [](const auto& mesh) {
+    on_factory_line(world, [](const auto& mesh) {
       using Mesh = std::remove_cvref_t<decltype(mesh)>;
       const index_t n = 7, m = 4;
       const auto x = irregular<double, Placements<S0>>(mesh, std::array{n, m}, 1);
@@ -184,7 +184,7 @@ TEST_CASE("a factory whose users require several placements is made once for eac
 
 TEST_CASE("each run draws the numbers of the same factories called on DTensors") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
-    on_line(world, [&](const auto& mesh) {
+    on_factory_line(world, [&](const auto& mesh) {
       each_placements<1, R, S0, S1>([&](auto p) {
         using P = decltype(p);
         const auto x = irregular<float, P>(mesh, std::array<index_t, 2>{5, 3}, 1);
@@ -226,7 +226,7 @@ TEST_CASE("factories are nodes of constant programs") {
 
 TEST_CASE("a factory is a constant of a gradient") {
   on_ranks({1, 2, 3}, [](World& world) {
-    on_line(world, [](const auto& mesh) {
+    on_factory_line(world, [](const auto& mesh) {
       const auto f = [](const auto& given) {
         const auto x = requires_grad(given);
         const auto weights = arange<double>(x.extent(1), x.mesh());

@@ -56,10 +56,10 @@ constexpr auto backward_of_weights = spmd::frozen([] {
                   spmd::arg<double>("target", {6, 2})),
       backward_schemas);
 });
-constexpr auto both = spmd::frozen([] { return spmd::then(forward, backward_of_weights); });
-static_assert(both.inputs == 3 && both.outputs.size() == 1);
-static_assert(spmd::count(both, StepKind::all_reduce) == 1);
-static_assert(spmd::output_schemas(both)[0] == schema(R{}));
+constexpr auto both_programs = spmd::frozen([] { return spmd::then(forward, backward_of_weights); });
+static_assert(both_programs.inputs == 3 && both_programs.outputs.size() == 1);
+static_assert(spmd::count(both_programs, StepKind::all_reduce) == 1);
+static_assert(spmd::output_schemas(both_programs)[0] == schema(R{}));
 
 }  // namespace
 
@@ -149,7 +149,7 @@ TEST_CASE("the output schemas of a forward program are input schemas of its back
     manual_seed(world, 2);
     const auto x = rand<double>({6, 3}, mesh, S0{}), target = rand<double>({6, 2}, mesh, S0{});
     const auto w = rand<double>({3, 2}, mesh);
-    spmd::Runner runner(both, mesh);
+    spmd::Runner runner(both_programs, mesh);
     const auto [gradient] = runner.template run<Y>(x, w, target);
     const auto gx = x.full_tensor(), gw = w.full_tensor(), gt = target.full_tensor();
     for (index_t i = 0; i < 3; ++i)

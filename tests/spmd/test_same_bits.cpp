@@ -1,5 +1,5 @@
-// The operations whose results in programs have the bits of eager calls: docs/spmd.md names the
-// others, which eager calls compute in one kernel where a rank has whole rows.
+// Results of programs have the bits of eager calls, operation after operation. Composites that
+// choose a kernel by placements: test_composites.cpp.
 #include <array>
 #include <tuple>
 
@@ -11,7 +11,6 @@
 #include <cleave/ops/losses/class_losses.hpp>
 #include <cleave/ops/losses/cross_entropy.hpp>
 #include <cleave/ops/losses/losses.hpp>
-#include <cleave/ops/normalisation/layer_norm.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/products/linear.hpp>
 #include <cleave/ops/products/matmul.hpp>
@@ -76,24 +75,5 @@ TEST_CASE("results of programs have the bits of eager calls, operation after ope
     check_same_bits<float>(mesh, Placements<Shard<0>>{});
     check_same_bits<float>(mesh, Placements<Shard<1>>{});
     check_same_bits<double>(mesh, Placements<Shard<0>>{});
-  });
-}
-
-TEST_CASE("layer_norm and rms_norm in programs differ from calls by rounding only") {
-  on_ranks({1, 2}, [](World& world) {
-    const auto mesh = init_device_mesh<dp>(world, {world.size()}, TestDevice{});
-    const auto x = irregular<double, Placements<Shard<0>>>(mesh, std::array<index_t, 2>{6, 96}, 1);
-    const auto f = [](const auto& a) { return std::tuple(layer_norm(a), rms_norm(a)); };
-    const auto [layer, rms] = f(x);
-    spmd::Runner runner(spmd::expand(spmd::trace(f, arg_for(x)), spmd::schemas_of(x)), mesh);
-    using Y = std::remove_cvref_t<decltype(layer)>;
-    const auto [traced_layer, traced_rms] = runner.template run<Y, Y>(x);
-    const auto near = [](const auto& a, const auto& b) {
-      const auto left = a.full_tensor().to(Host{}), right = b.full_tensor().to(Host{});
-      for (index_t i = 0; i < left.size(); ++i)
-        CHECK(left.data()[i] == doctest::Approx(right.data()[i]).epsilon(1e-11));
-    };
-    near(layer, traced_layer);
-    near(rms, traced_rms);
   });
 }

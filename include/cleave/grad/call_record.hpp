@@ -292,23 +292,21 @@ class Record : public Slot<Y> {
     }
   }
 
-  /// Whether the operation computes the gradients of all operands in one call. Only for plain
-  /// values: not where gradients are traced or differentiated themselves.
+  /// Whether the operation computes the gradients of all operands in one call: not where gradients
+  /// are differentiated themselves.
   static constexpr bool gives_all = [] {
-    if constexpr (((is_tracked<X> && !is_tracked<untracked_t<X>> &&
-                    !cleave::detail::is_traced<untracked_t<X>>) &&
-                   ...))
+    if constexpr (((is_tracked<X> && !is_tracked<untracked_t<X>>) && ...))
       return requires(const Op& op, const gradient_t<Y>& g, const Y& y,
                       const untracked_t<X>&... x) { op.gradients(g, y, x...); };
     else return false;
   }();
-  bool wants_all() const {
+  constexpr bool wants_all() const {
     for (const auto& input : inputs_)
       if (!input) return false;
     return true;
   }
   template <int... I>
-  void pass_all(const gradient_t<Y>& g, std::integer_sequence<int, I...>) {
+  constexpr void pass_all(const gradient_t<Y>& g, std::integer_sequence<int, I...>) {
     const auto gradients = op_.gradients(g, result(), operand<kept, I>()...);
     (slot_at<I>()->sum.add(std::get<std::size_t(I)>(gradients), slot_at<I>()->like), ...);
   }

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include <cleave/rules/extents.hpp>
 #include <cleave/rules/solver.hpp>
 #include <cleave/spmd/graph.hpp>
+#include <cleave/spmd/passes/remove_unused.hpp>
 #include <cleave/spmd/program.hpp>
 
 namespace cleave::spmd {
@@ -49,7 +49,7 @@ namespace detail {
 
 /// The pass over the nodes of a graph.
 template <AnyGraph G>
-class Expansion {
+class Expansion final : public Placer {
  public:
   constexpr Expansion(const G& of, std::span<const Layout> placed, const ExpandOptions& options)
       : graph_(of),
@@ -61,18 +61,29 @@ class Expansion {
     if (!place_inputs(placed)) return;
     place_constants();
     for (std::size_t n = 0; n < of.nodes.size(); ++n)
-      if (!place_node(int(n))) return;
+      if (!place_node({graph_.values.data(), nullptr, int(n)}, of.nodes[n])) return;
     for (const int id : of.outputs) {
       Layout layout = layout_of(id);
       if (!options.partial_outputs) layout = layout.with_partials_as(Placement::replicate());
       program_.outputs.push_back(bring(id, layout, -1, ops::Redistribute::name, true));
     }
+    if (is_opened_) remove_unused(program_);
     find_last_uses(program_);
   }
 
   constexpr Program take() { return static_cast<Program&&>(program_); }
 
  private:
+  /// The values that nodes refer to: of the graph, or of the body of a composite.
+  struct Scope {
+    const Value* values;
+    const int* ids;  ///< of the body's values in `home_`; null: the graph's own numbers
+    int node;        ///< of the graph
+
+    constexpr const Value& value(int v) const { return values[std::size_t(v)]; }
+    constexpr int id(int v) const { return ids == nullptr ? v : ids[std::size_t(v)]; }
+  };
+
   /// A value of the graph under placements other than those that it was computed with.
   struct Version {
     int value = 0;        ///< of the program
@@ -82,7 +93,8 @@ class Expansion {
 
   /// A factory, made when it is used.
   struct Factory {
-    int node = 0;
+    Instruction make{};
+    Value value{};
     Layout layout{};  ///< that it is asked for
   };
   /// The "home" of the first factory; the next ones have smaller numbers.
@@ -102,10 +114,9 @@ class Expansion {
     return home >= 0 ? program_.values[std::size_t(home)].layout
                      : factory_[std::size_t(first_factory - home)].layout;
   }
-  constexpr const Value& value(int id) const { return graph_.values[std::size_t(id)]; }
 
-  constexpr int add_value(int id, const Layout& layout) {
-    program_.values.push_back({value(id).dtype, value(id).shape, layout, 0});
+  constexpr int add_value(const Value& value, const Layout& layout) {
+    program_.values.push_back({value.dtype, value.shape, layout, 0});
     return int(program_.values.size()) - 1;
   }
   constexpr Instruction& add(InstructionKind kind, const char* name, int node) {
@@ -127,7 +138,8 @@ class Expansion {
       return fail(FaultKind::mesh_axes, -1, -1, "");
     for (std::size_t i = 0; i < schemas.size(); ++i) {
       const Input& input = graph_.inputs[i];
-      const int dims = value(input.value).shape.dims;
+      const Value& value = graph_.values[std::size_t(input.value)];
+      const int dims = value.shape.dims;
       Layout layout = schemas[i];
       if (layout.axes != program_.axes) return fail(FaultKind::schema_axes, -1, int(i), input.name);
       for (int a = 0; a < layout.axes; ++a) {
@@ -137,23 +149,25 @@ class Expansion {
           return fail(FaultKind::schema_shard, -1, int(i), input.name);
       }
       add(InstructionKind::input, input.name, -1);
-      home_[std::size_t(input.value)] = add_value(input.value, layout);
+      home_[std::size_t(input.value)] = add_value(value, layout);
       program_.device = input.device;
     }
     return true;
   }
 
   constexpr void place_constants() {
+    for (std::size_t id = 0; id < graph_.values.size(); ++id)
+      if (const Value& value = graph_.values[id]; value.constant >= 0)
+        home_[id] = place_constant(value, graph_.constants[std::size_t(value.constant)]);
+  }
+
+  constexpr int place_constant(const Value& value, const Attributes& number) {
     Layout everywhere;
     everywhere.axes = program_.axes;
-    for (std::size_t id = 0; id < graph_.values.size(); ++id) {
-      const int constant = graph_.values[id].constant;
-      if (constant < 0) continue;
-      Instruction& instruction = add(InstructionKind::constant, "constant", -1);
-      instruction.attributes = graph_.constants[std::size_t(constant)];
-      instruction.is_number = graph_.values[id].is_number;
-      home_[id] = add_value(int(id), everywhere);
-    }
+    Instruction& instruction = add(InstructionKind::constant, "constant", -1);
+    instruction.attributes = number;
+    instruction.is_number = value.is_number;
+    return add_value(value, everywhere);
   }
 
   /// The value under other placements: an existing version if there is one, else a new move.
@@ -171,54 +185,52 @@ class Expansion {
       if (unalias) program_.code[std::size_t(have.instruction)].unalias = true;
       return have.value;
     }
-    const int moved = from >= 0
-                          ? append_move(id, from, to, node, name, unalias)
-                          : append_factory(factory_[std::size_t(first_factory - from)].node, to);
+    const int moved = from >= 0 ? append_move(from, to, node, name, unalias)
+                                : append_factory(factory_[std::size_t(first_factory - from)], to);
     version_.push_back({moved, int(program_.code.size()) - 1, first});
     first = int(version_.size()) - 1;
     return moved;
   }
 
-  constexpr int append_move(int id, int from, const Layout& to, int node, const char* name,
-                            bool unalias) {
+  constexpr int append_move(int from, const Layout& to, int node, const char* name, bool unalias) {
     Instruction& move = add(InstructionKind::move, name, node);
     move.operand[0] = from;
     move.operands = 1;
     move.unalias = unalias;
-    return add_value(id, to);
+    const PlacedValue& value = program_.values[std::size_t(from)];
+    program_.values.push_back({value.dtype, value.shape, to, 0});
+    return int(program_.values.size()) - 1;
   }
 
   /// Makes the array of a factory. A user that needs other placements makes its own part again,
   /// instead of receiving it.
-  constexpr int append_factory(int n, const Layout& layout) {
-    const Node& node = graph_.nodes[std::size_t(n)];
-    Instruction& make = add(InstructionKind::compute, node.name, n);
-    make.op = node.op;
-    make.attributes = node.attributes;
-    return add_value(node.first, layout);
+  constexpr int append_factory(const Factory& factory, const Layout& layout) {
+    program_.code.push_back(factory.make);
+    program_.code.back().first = int(program_.values.size());
+    return add_value(factory.value, layout);
   }
 
   /// Reads the placements requested of a node. @return false for a fault
-  constexpr bool read_request(int n, Layout& asked, bool& asks) {
-    const Node& node = graph_.nodes[std::size_t(n)];
+  constexpr bool read_request(const Scope& in, const Node& node, Layout& asked, bool& asks) {
     asks = node.asks || node.like >= 0;
     if (!asks) return true;
-    asked =
-        node.like >= 0 ? layout_of(node.like).with_partials_as(Placement::replicate()) : node.asked;
-    if (asked.axes != program_.axes) return fail(FaultKind::asked_axes, n, -1, node.name);
+    asked = node.like >= 0 ? layout_of(in.id(node.like)).with_partials_as(Placement::replicate())
+                           : node.asked;
+    if (asked.axes != program_.axes) return fail(FaultKind::asked_axes, in.node, -1, node.name);
     for (int a = 0; a < asked.axes; ++a) {
-      if (asked[a].is_partial()) return fail(FaultKind::asked_partial, n, -1, node.name);
-      if (asked[a].shards() && (asked[a].dim < 0 || asked[a].dim >= value(node.first).shape.dims))
-        return fail(FaultKind::asked_shard, n, -1, node.name);
+      if (asked[a].is_partial()) return fail(FaultKind::asked_partial, in.node, -1, node.name);
+      if (asked[a].shards() &&
+          (asked[a].dim < 0 || asked[a].dim >= in.value(node.first).shape.dims))
+        return fail(FaultKind::asked_shard, in.node, -1, node.name);
     }
     return true;
   }
 
   /// Adjusts the placements that operands need if extents of 1 repeat. @return false for a fault
-  constexpr bool find_needed(int n, const OperandLayouts& from, OperandLayouts& required) {
-    const Node& node = graph_.nodes[std::size_t(n)];
+  constexpr bool find_needed(const Scope& in, const Node& node, const OperandLayouts& from,
+                             OperandLayouts& required) {
     const Rule& rule = *node.op->rule;
-    const OperandShapes shapes = shapes_of(node);
+    const OperandShapes shapes = shapes_of(in, node);
     cleave::detail::FactorExtents extents{};
     if (!read_extents(rule, true, shapes.data(), Shape{}, extents).repeats) return true;
     for (int i = 0; i < rule.operands; ++i) {
@@ -226,79 +238,144 @@ class Expansion {
       required[std::size_t(i)] = repeatable(
           rule, extents, i, shapes[std::size_t(i)], from[std::size_t(i)], required[std::size_t(i)],
           options_.mesh.dims > 0 ? &options_.mesh : nullptr, conflict);
-      if (conflict >= 0) return fail(FaultKind::repeats_sharded, n, i, node.name);
+      if (conflict >= 0) return fail(FaultKind::repeats_sharded, in.node, i, node.name);
     }
     return true;
   }
 
   using OperandShapes = std::array<cleave::detail::ExtentsRef, std::size_t(max_operands)>;
 
-  constexpr OperandShapes shapes_of(const Node& node) const {
+  constexpr OperandShapes shapes_of(const Scope& in, const Node& node) const {
     OperandShapes shapes{};
     for (int i = 0; i < node.operands(); ++i) {
-      const Shape& shape = value(node.operand[std::size_t(i)]).shape;
+      const Shape& shape = in.value(node.operand[std::size_t(i)]).shape;
       shapes[std::size_t(i)] = {shape.values.data(), shape.dims};
     }
     return shapes;
   }
 
-  constexpr bool place_node(int n) {
-    const Node& node = graph_.nodes[std::size_t(n)];
+  constexpr bool place_node(const Scope& in, const Node& node) {
+    if (node.body != nullptr) return place_composite(in.node, node);
     const Rule& rule = *node.op->rule;
     Layout asked{};
     bool asks = false;
-    if (!read_request(n, asked, asks)) return false;
+    if (!read_request(in, node, asked, asks)) return false;
+    const int first = in.id(node.first);
     if (rule.operands == 0) {
       asked.axes = program_.axes;
-      home_[std::size_t(node.first)] = first_factory - int(factory_.size());
-      factory_.push_back({n, asked});
+      home_[std::size_t(first)] = first_factory - int(factory_.size());
+      factory_.push_back({make_instruction(in, node), in.value(node.first), asked});
       return true;
     }
     if (node.is_placement && asks) {  // nothing to compute
-      home_[std::size_t(node.first)] = bring(node.operand[0], asked, n, node.name, true);
+      home_[std::size_t(first)] = bring(in.id(node.operand[0]), asked, in.node, node.name, true);
       return true;
     }
     OperandLayouts from{};
     for (int i = 0; i < rule.operands; ++i)
-      from[std::size_t(i)] = layout_of(node.operand[std::size_t(i)]);
+      from[std::size_t(i)] = layout_of(in.id(node.operand[std::size_t(i)]));
     Solution solution = solve(rule, from, asks ? &asked : nullptr);
-    if (node.op->broadcasts && !find_needed(n, from, solution.required)) return false;
+    if (node.op->broadcasts && !find_needed(in, node, from, solution.required)) return false;
     std::array<int, std::size_t(max_operands)> operand{};
     for (int i = 0; i < rule.operands; ++i) {
       const Layout& to = solution.required[std::size_t(i)];
       if (node.is_explicit && cleave::detail::communicates(from[std::size_t(i)], to))
-        return fail(FaultKind::not_explicit, n, i, node.name);
-      operand[std::size_t(i)] = bring(node.operand[std::size_t(i)], to, n, node.name, false);
+        return fail(FaultKind::not_explicit, in.node, i, node.name);
+      operand[std::size_t(i)] =
+          bring(in.id(node.operand[std::size_t(i)]), to, in.node, node.name, false);
     }
-    append_compute(n, operand, solution);
+    append_compute(in, node, operand, solution);
     return true;
   }
 
-  constexpr void append_compute(int n, const std::array<int, std::size_t(max_operands)>& operand,
-                                const Solution& solution) {
-    const Node& node = graph_.nodes[std::size_t(n)];
-    Instruction& compute = add(InstructionKind::compute, node.name, n);
+  constexpr Instruction make_instruction(const Scope& in, const Node& node) const {
+    Instruction compute;
+    compute.kind = InstructionKind::compute;
+    compute.node = in.node;
     compute.op = node.op;
-    compute.operand = operand;
+    compute.name = node.name;
     compute.operands = node.operands();
     compute.results = node.results();
     compute.attributes = node.attributes;
+    return compute;
+  }
+
+  constexpr void append_compute(const Scope& in, const Node& node,
+                                const std::array<int, std::size_t(max_operands)>& operand,
+                                const Solution& solution) {
+    program_.code.push_back(make_instruction(in, node));
+    program_.code.back().first = int(program_.values.size());
+    program_.code.back().operand = operand;
     for (int k = 0; k < node.results(); ++k)
-      home_[std::size_t(node.first + k)] =
-          add_value(node.first + k, solution.computed[std::size_t(k)]);
+      home_[std::size_t(in.id(node.first + k))] =
+          add_value(in.value(node.first + k), solution.computed[std::size_t(k)]);
+    int& first = home_[std::size_t(in.id(node.first))];
     if (!(solution.computed[0] == solution.result[0]))
-      home_[std::size_t(node.first)] = append_move(node.first, home_[std::size_t(node.first)],
-                                                   solution.result[0], n, node.name, false);
+      first = append_move(first, solution.result[0], in.node, node.name, false);
+  }
+
+  /// Places the nodes of a composite's body, which asks for placements while it is called.
+  constexpr bool place_composite(int n, const Node& node) {
+    Graph body;
+    body.placer = this;
+    opened_ = n;
+    is_opened_ = true;
+    ids_.clear();
+    std::array<int, std::size_t(max_operands)> operand{};
+    std::array<int, std::size_t(max_results)> result{};
+    for (int i = 0; i < node.operands(); ++i) {
+      const int id = node.operand[std::size_t(i)];
+      operand[std::size_t(i)] = body.add(operand_value(graph_.values[std::size_t(id)]));
+      ids_.push_back(id);
+    }
+    node.body(body, node.attributes, operand.data(), result.data());
+    if (program_.fault) return false;
+    name_values(body);
+    for (int k = 0; k < node.results(); ++k) {
+      const auto from = std::size_t(ids_[std::size_t(result[std::size_t(k)])]);
+      const auto to = std::size_t(node.first + k);
+      home_[to] = home_[from];
+      versions_[to] = versions_[from];
+    }
+    return true;
+  }
+
+  constexpr void place_last(const Graph& body) override {
+    if (program_.fault) return;
+    name_values(body);
+    place_node({body.values.data(), ids_.data(), opened_}, body.nodes.back());
+  }
+
+  constexpr Layout layout_of(const Graph& body, int value) override {
+    if (program_.fault) return {};
+    name_values(body);
+    return layout_of(ids_[std::size_t(value)]);
+  }
+
+  /// Numbers the new values of a body, and places its constants.
+  constexpr void name_values(const Graph& body) {
+    for (std::size_t v = ids_.size(); v < body.values.size(); ++v) {
+      const Value& value = body.values[v];
+      ids_.push_back(int(home_.size()));
+      versions_.push_back(-1);
+      home_.push_back(-1);
+      if (value.constant >= 0)
+        home_.back() = place_constant(value, body.constants[std::size_t(value.constant)]);
+    }
   }
 
   const G& graph_;
   const ExpandOptions& options_;
   Program program_{};
   std::vector<int> home_;           ///< per value of the graph: its first value of the program;
+                                    ///< then those of the values of bodies of composites;
                                     ///< first_factory or less: of a factory
-  std::vector<int> versions_;       ///< per value of the graph: its latest version, or -1
+  std::vector<int> versions_;       ///< likewise: its latest version, or -1
   std::vector<Version> version_{};  ///< of all values
   std::vector<Factory> factory_{};
+  std::vector<int> ids_{};  ///< of the values of the composite's body: places in `home_`
+  int opened_ = -1;         ///< the composite whose body is being placed
+  bool is_opened_ = false;  ///< whether there has been a composite
 };
 
 }  // namespace detail
@@ -315,64 +392,6 @@ template <AnyGraph G>
 constexpr Program expand(const G& graph, std::span<const Layout> schemas,
                          const ExpandOptions& options = {}) {
   return detail::Expansion<G>(graph, schemas, options).take();
-}
-
-/// Shows, in a compile error, which node of a graph cannot be expanded: its number and the
-/// characters of its name; or, with number -1, which input has the wrong schema. A second error
-/// gives the reason.
-template <int Node, char... Name>
-struct cannot_be_expanded_at {};
-
-namespace detail {
-
-template <FaultKind Why, int Node, char... Name>
-constexpr void refuse() {
-  static_assert(Why != FaultKind::schema_count,
-                "cleave: a graph must be expanded with exactly one schema per input");
-  static_assert(Why != FaultKind::schema_axes,
-                "cleave: the schemas of an expansion must have one placement per axis of one mesh");
-  static_assert(Why != FaultKind::mesh_axes,
-                "cleave: a schema must have one placement per axis of the mesh of the expansion");
-  static_assert(Why != FaultKind::schema_shard,
-                "cleave: a schema shards a dimension that its input does not have");
-  static_assert(
-      Why != FaultKind::asked_axes,
-      "cleave: the placements requested of this node and those of the schemas differ in number");
-  static_assert(Why != FaultKind::asked_shard,
-                "cleave: the placements requested of this node shard a dimension that its result "
-                "does not have");
-  static_assert(Why != FaultKind::asked_partial,
-                "cleave: this node is requested as Partial, which only operations make");
-  static_assert(Why != FaultKind::repeats_sharded,
-                "cleave: at this node an operand repeats a dimension of extent 1 that is sharded; "
-                "redistribute it to Replicate first");
-  static_assert(Why != FaultKind::not_explicit,
-                "cleave: explicit_communication: an operand of this node would be redistributed; "
-                "call redistribute before the operation");
-  using where [[maybe_unused]] =
-      typename cannot_be_expanded_at<Node, Name...>::see_the_name_of_this_type;
-}
-
-}  // namespace detail
-
-/// Returns true; a compile error that names the node if the graph cannot be expanded.
-///
-///     static_assert(check_expands<graph, schemas>());
-///     static_assert(check_expands<graph, schemas, 2, 4>());  // on a mesh of 2 x 4 ranks
-///
-/// @tparam Graph, Schemas  constants at namespace scope
-/// @tparam Mesh            the extents of the mesh, or none. @see ExpandOptions
-template <const auto& Graph, const auto& Schemas, index_t... Mesh>
-constexpr bool check_expands() {
-  constexpr std::array<index_t, sizeof...(Mesh)> mesh{Mesh...};
-  constexpr Fault fault = expand(Graph, Schemas, {.mesh = Shape(mesh)}).fault;
-  if constexpr (fault.kind != FaultKind::none) {
-    constexpr std::string_view name = fault.name;
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      detail::refuse<fault.kind, fault.node, fault.name[I]...>();
-    }(std::make_index_sequence<name.size()>{});
-  }
-  return true;
 }
 
 }  // namespace cleave::spmd

@@ -40,6 +40,18 @@ struct Attributes {
     }
     return attributes;
   }
+
+  /// The operation of these bytes.
+  template <class Op>
+  constexpr Op as() const {
+    if constexpr (cleave::detail::is_stateless<Op>) {
+      return Op{};
+    } else {
+      std::array<std::byte, sizeof(Op)> raw{};
+      for (std::size_t i = 0; i < sizeof(Op); ++i) raw[i] = bytes[i];
+      return std::bit_cast<Op>(raw);
+    }
+  }
 };
 
 /// A result of a node, an input of the program, or a constant number.
@@ -54,10 +66,21 @@ struct Value {
   constexpr bool is_input() const { return node < 0 && constant < 0; }
 };
 
+struct Graph;
+
+/// Calls the body of a composite on values of a graph and writes the numbers of its results.
+using TracedBody = void (*)(Graph& graph, const Attributes& op, const int* operand, int* result);
+
+/// The same value as an operand of a part of the program: of no node.
+constexpr Value operand_value(const Value& value) {
+  return {-1, 0, -1, value.dtype, value.shape, value.is_number};
+}
+
 /// A call of an operation.
 struct Node {
   const cleave::detail::OpInfo* op = nullptr;
   const char* name = "";
+  TracedBody body = nullptr;  ///< of a composite whose body depends on placements; else null
   std::array<int, std::size_t(max_operands)> operand{};  ///< values
   int first = 0;                                         ///< the value of the first result
   bool is_placement = false;                             ///< changes placements only
@@ -103,6 +126,17 @@ struct FixedGraph : GraphFacts {
   std::array<int, std::size_t(Outputs)> outputs{};
 };
 
+/// Places the nodes of a graph while they are traced, and so knows the placements of its values.
+class Placer {
+ public:
+  /// Places the last node of the graph.
+  constexpr virtual void place_last(const Graph& graph) = 0;
+  constexpr virtual Layout layout_of(const Graph& graph, int value) = 0;
+
+ protected:
+  constexpr ~Placer() = default;
+};
+
 /// A program of a single device.
 struct Graph : GraphFacts {
   using Facts = GraphFacts;
@@ -115,6 +149,7 @@ struct Graph : GraphFacts {
   std::vector<Input> inputs{};
   std::vector<int> outputs{};  ///< values
   std::uint64_t trace = 0;     ///< the number of the trace that fills the graph; 0: none
+  Placer* placer = nullptr;    ///< places nodes as they are added; null: placements are unknown
 
   /// @return the number of the new value
   constexpr int add(const Value& value) {

@@ -69,6 +69,14 @@ class Traced : public RefusedElements<Traced<T, Rank, Device>> {
   }
   /// The number of the value in the graph.
   constexpr int value() const { return value_; }
+  /// Whether dimensions of the mask are known to be whole on each rank; false while placements are
+  /// unknown, that is, outside of an expansion.
+  constexpr bool is_whole(unsigned mask) const {
+    spmd::Placer* const placer = graph().placer;
+    return placer != nullptr && placer->layout_of(graph(), value_).axes_where([&](const auto& p) {
+      return p.shards() && (mask >> p.dim & 1u);
+    }) == 0;
+  }
 
   /// The same value under other placements, one per axis of the mesh that the program will run on.
   template <PlacementType... P>
@@ -155,12 +163,18 @@ constexpr void ask(const RequestLike<X>& request, const spmd::Graph& graph, spmd
   node.like = value_in(graph, node, node.operand[0], request.like);
 }
 
+/// Calls a composite whose body depends on placements. @see traced_composite.hpp
+template <class Request, class Op, class... X>
+constexpr auto trace_composite(const Request& request, const Op& op, const X&... x);
+
 template <>
 struct CallPath<2> {
   template <class Request, class Op, class... X>
   static constexpr auto call(const Request& request, const Op& op, const X&... x) {
     constexpr bool all_traced = ((is_traced<X> || is_number<X>) && ...);
-    if constexpr (all_traced) {
+    if constexpr (all_traced && is_composite<Op>) {
+      return trace_composite(request, op, x...);
+    } else if constexpr (all_traced) {
       return traced(request, op, x...);
     } else {
       static_assert(all_traced,
@@ -190,6 +204,7 @@ struct CallPath<2> {
     node.first = int(graph.values.size());
     add_results(graph, node, fresh_extents(op));
     graph.nodes.push_back(node);
+    if (graph.placer != nullptr) graph.placer->place_last(graph);
     return [&]<class... R, int... Dims, int... K>(Types<R...>, std::integer_sequence<int, Dims...>,
                                                   std::integer_sequence<int, K...>) {
       const std::tuple results{Traced<R, Dims, Device>(graph, node.first + K)...};
@@ -256,3 +271,5 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 }
 
 }  // namespace cleave
+
+#include <cleave/spmd/traced_composite.hpp>

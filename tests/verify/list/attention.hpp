@@ -12,7 +12,7 @@ using AttentionParts =
     PartsOf<AttentionOfWholeKeys<true>, AttentionByBlocks<true>, AttentionSlope<0, true>,
             AttentionSlopeByBlocks<0, true>, AttentionSlopesByBlocks<true>, AttentionWeights<1>,
             AttentionInFloat<AttentionAcrossRanks<true>>, AttentionAcrossRanks<true>,
-            AttentionLargest<true>, AttentionSums<true>>;
+            AttentionOfKeys<true>, AttentionLargest<true>, AttentionSums<true>>;
 
 namespace listing {
 

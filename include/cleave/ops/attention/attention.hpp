@@ -42,24 +42,32 @@ enum class MaskKind { none, seen, added };
 /// them, along which queries share keys.
 /// @tparam Mask  the kind of the operand after q, k and v
 template <bool IsCausal, MaskKind Mask = MaskKind::none>
-struct ScaledDotProductAttention : Composite {
+struct ScaledDotProductAttention : CompositeByPlacement {
   static constexpr const char* name = "scaled_dot_product_attention";
 
-  template <class Q, class K, class V, class... M>
-  static constexpr auto body(const Q& q, const K& k, const V& v, const M&... mask) {
-    constexpr bool has_slope = ((cleave::detail::call_level<M> > 2) || ...);  // tracked mask
-    if constexpr (cleave::detail::has_whole_keys<Q, K, V>() && !has_slope) {
-      return call_op(AttentionOfWholeKeys<IsCausal>{}, q, k, v, mask...);
-    } else if constexpr (cleave::detail::has_some_keys<Q, K, V>() && !has_slope) {
-      return call_op(AttentionInFloat<AttentionAcrossRanks<IsCausal>>{}, q, k, v, mask...);
-    } else {
-      using Products = cleave::detail::AttentionProducts<Q::dims, K::dims>;
-      const auto scores = cleave::detail::attention_scores<IsCausal>(q, k, mask...);
-      constexpr int keys = Q::dims - 1;
-      if constexpr (Mask == MaskKind::none)
-        return Products::weighted(softmax(scores, dim<keys>{}), v);
-      else return Products::weighted(call_op(AttentionWeights<keys>{}, scores), v);
-    }
+  template <class Q, class K>
+  static constexpr auto body(const Q& q, const K& k, const auto& v, const auto&... mask) {
+    const auto by_products = [&](const auto&... x) { return of_products(x..., mask...); };
+    if constexpr (((cleave::detail::call_level<std::remove_cvref_t<decltype(mask)>> > 2) || ...))
+      return by_products(q, k, v);  // the mask has a gradient
+    else
+      return cleave::detail::by_keys<1u << (Q::dims - 1), 1u << (K::dims - 1)>(
+          q, k, v,
+          [&](const auto&... x) {
+            return call_op(AttentionInFloat<AttentionOfKeys<IsCausal>>{}, x..., mask...);
+          },
+          by_products);
+  }
+
+ private:
+  template <class Q, class K>
+  static constexpr auto of_products(const Q& q, const K& k, const auto& v, const auto&... mask) {
+    using Products = cleave::detail::AttentionProducts<Q::dims, K::dims>;
+    const auto scores = cleave::detail::attention_scores<IsCausal>(q, k, mask...);
+    constexpr int keys = Q::dims - 1;
+    if constexpr (Mask == MaskKind::none)
+      return Products::weighted(softmax(scores, dim<keys>{}), v);
+    else return Products::weighted(call_op(AttentionWeights<keys>{}, scores), v);
   }
 };
 
@@ -96,10 +104,10 @@ constexpr void require_attention() {
 /// @param v  [b.., m, e]
 /// @return   [b.., g.., n, e]
 /// @cost     computed by blocks of queries and keys, with memory for q, the result and one block; a
-///           gradient recomputes the weights. If keys are sharded along their sequence, and in
-///           programs, the products of queries and keys are computed twice. On GPUs, if q, k or v
-///           are sharded in their last dimension, and for second derivatives, memory for several
-///           times n · m numbers per head
+///           gradient recomputes the weights. If keys are sharded along their sequence, the
+///           products of queries and keys are computed twice. On GPUs, if q, k or v are sharded in
+///           their last dimension, and for second derivatives, memory for several times n · m
+///           numbers per head
 /// @collective every rank of the mesh, if keys are sharded along their sequence, or an operand has
 ///           to be redistributed
 /// @throws Error if the extents of q, k and v do not match, or there are queries but no keys

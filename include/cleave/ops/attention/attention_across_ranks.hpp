@@ -2,8 +2,6 @@
 // largest product and one sum per query.
 //
 //     // y[P] = attention(q[R], k[S1], v[S1])     two all-reduces of one number per query
-//
-// Also used by programs, whose placements are unknown while they are traced.
 #pragma once
 
 #include <array>
@@ -88,6 +86,30 @@ struct AttentionAcrossRanks : Composite {
     const auto totals = call_op(ops::OrOne{}, resolve(std::get<1>(sums)));
     return std::tuple{div(std::get<0>(sums), unsqueeze(totals, dim<-1>{})),
                       add(shifts, log(totals))};
+  }
+  template <int I, class... M>
+    requires(I < 3)
+  static constexpr auto gradient(wrt<I> at, const auto& g, const auto& y, const auto& q,
+                                 const auto& k, const auto& v, const M&... mask) {
+    return AttentionByBlocks<IsCausal>::gradient(at, g, y, q, k, v, mask...);
+  }
+  static constexpr auto gradients(const auto& g, const auto& y, const auto& q, const auto& k,
+                                  const auto& v) {
+    return AttentionByBlocks<IsCausal>::gradients(g, y, q, k, v);
+  }
+};
+
+/// The results of AttentionByBlocks, by it where each rank has all keys of its batches.
+template <bool IsCausal>
+struct AttentionOfKeys : CompositeByPlacement {
+  static constexpr const char* name = "scaled_dot_product_attention";
+
+  template <class Q, class K>
+  static constexpr auto body(const Q& q, const K& k, const auto& v, const auto&... mask) {
+    return cleave::detail::by_keys<1u << (Q::dims - 1), 3u << (K::dims - 2)>(
+        q, k, v,
+        [&](const auto&... x) { return call_op(AttentionByBlocks<IsCausal>{}, x..., mask...); },
+        [&](const auto&... x) { return call_op(AttentionAcrossRanks<IsCausal>{}, x..., mask...); });
   }
   template <int I, class... M>
     requires(I < 3)

@@ -113,27 +113,20 @@ constexpr auto attention_scores(const Q& q, const K& k, const M& mask) {
   else return add(scores, mask);
 }
 
-/// Whether operands are on the host, with all keys and values of a batch on one rank, and q not
-/// sharded in its last dimension.
-template <class Q, class K, class V>
-constexpr bool has_whole_keys() {
-  return has_whole<Q::dims - 1, innermost_t<Q>>() && has_whole<K::dims - 2, innermost_t<K>>() &&
-         has_whole<K::dims - 1, innermost_t<K>>() && has_whole<K::dims - 2, innermost_t<V>>() &&
-         has_whole<K::dims - 1, innermost_t<V>>();
-}
-
-/// Whether operands are on the host and not sharded in their last dimension; sequences may be
-/// sharded. Traced values, whose placements are unknown, only have to be on the host.
-template <class Q, class K, class V>
-constexpr bool has_some_keys() {
-  const auto has = []<int D, class X>(std::integral_constant<int, D>, const X*) {
-    if constexpr (call_level<X> == 2) return std::is_same_v<typename X::device_type, Host>;
-    else return has_whole<D, X>();
-  };
-  using Last = std::integral_constant<int, K::dims - 1>;
-  return has(std::integral_constant<int, Q::dims - 1>{}, static_cast<innermost_t<Q>*>(nullptr)) &&
-         has(Last{}, static_cast<innermost_t<K>*>(nullptr)) &&
-         has(Last{}, static_cast<innermost_t<V>*>(nullptr));
+/// `whole(q, k, v)` where operands are on the host and the dimensions of the masks are not sharded,
+/// else `parts(q, k, v)`.
+template <unsigned OfQueries, unsigned OfKeysAndValues, class Q, class K, class V>
+constexpr auto by_keys(const Q& q, const K& k, const V& v, const auto& whole, const auto& parts) {
+  if constexpr (!(may_be_whole<OfQueries, Q>() && may_be_whole<OfKeysAndValues, K>() &&
+                  may_be_whole<OfKeysAndValues, V>())) {
+    return parts(q, k, v);
+  } else if constexpr (call_level<Q> == 2 && call_level<K> == 2 && call_level<V> == 2) {
+    return q.is_whole(OfQueries) && k.is_whole(OfKeysAndValues) && v.is_whole(OfKeysAndValues)
+               ? whole(q, k, v)
+               : parts(q, k, v);
+  } else {
+    return whole(q, k, v);
+  }
 }
 
 /// The mask for this rank's queries and keys: from their global positions, or an array.
@@ -325,7 +318,7 @@ struct AttentionSlope : Composite {
 };
 
 /// Attention by blocks; 16-bit elements are computed in float.
-/// @tparam Blocks  AttentionByBlocks, or AttentionAcrossRanks
+/// @tparam Blocks  AttentionByBlocks, AttentionAcrossRanks, or AttentionOfKeys
 template <class Blocks>
 struct AttentionInFloat : Composite {
   static constexpr const char* name = "scaled_dot_product_attention";

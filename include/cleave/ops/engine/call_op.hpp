@@ -326,7 +326,7 @@ constexpr auto call_as(const Request& request, const Op& op, const X&... x) {
     return most;
   }();
   if constexpr ((is_async_tensor<X> || ...)) return call_as(request, op, waited(x)...);
-  else if constexpr (!is_composite<Op> || level > 2)
+  else if constexpr (!is_composite<Op> || level > 2 || (level == 2 && is_by_placement<Op>))
     return CallPath<level>::call(request, op, as_operand(x)...);
   else return call_body(request, op, x...);
 }

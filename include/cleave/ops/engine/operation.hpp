@@ -117,6 +117,10 @@ struct Elementwise {
 /// defines a gradient, it is one record of a tape; otherwise its body's operations are recorded.
 struct Composite {};
 
+/// Base of composites whose body depends on the placements of its operands. Traces keep them as one
+/// node, whose body is called when a graph is expanded. @see ops/engine/unsharded_dims.hpp
+struct CompositeByPlacement : Composite {};
+
 /// A type-erased array: the element of index i is at offset sum(i[d] * strides[d]).
 struct ArrayRef {
   void* data;
@@ -155,6 +159,8 @@ template <class Op>
 inline constexpr bool is_elementwise = std::is_base_of_v<Elementwise, Op>;
 template <class Op>
 inline constexpr bool is_composite = std::is_base_of_v<Composite, Op>;
+template <class Op>
+inline constexpr bool is_by_placement = std::is_base_of_v<CompositeByPlacement, Op>;
 
 namespace detail {
 

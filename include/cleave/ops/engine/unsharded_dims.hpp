@@ -1,4 +1,6 @@
-// Whether a dimension is not sharded, so that one kernel can compute along it.
+// Whether a dimension is not sharded, so that one kernel can compute along it. Types tell for
+// Tensors and DTensors. A traced value tells while a graph is expanded; until then, composites
+// whose bodies ask are single nodes. @see CompositeByPlacement
 #pragma once
 
 #include <type_traits>
@@ -8,8 +10,7 @@
 
 namespace cleave::detail {
 
-/// Whether an axis may shard a dimension of the mask; true for values of unknown placements, as in
-/// traces.
+/// Whether an axis may shard a dimension of the mask, by the type of x.
 template <unsigned Mask, class X>
 constexpr bool may_shard() {
   if constexpr (call_level<X> == 0) return false;
@@ -19,18 +20,23 @@ constexpr bool may_shard() {
   else return true;
 }
 
-/// Whether x is on the host and dimension D is not sharded; false if placements are not yet known.
-template <int D, class X>
-constexpr bool has_whole() {
-  if constexpr (call_level<X> == 0 || is_dtensor<X>)
-    return std::is_same_v<typename X::device_type, Host> && !may_shard<(1u << D), X>();
-  else return false;
+/// Whether x is on the host and, by its type, each rank may have the dimensions of the mask whole.
+template <unsigned Mask, class X>
+constexpr bool may_be_whole() {
+  using Plain = innermost_t<X>;
+  return std::is_same_v<typename Plain::device_type, Host> &&
+         (call_level<Plain> == 2 || !may_shard<Mask, Plain>());
 }
 
-/// Whether a host kernel for float or double can compute rows along dimension D.
+/// `whole(x)` where a host kernel for float or double can compute rows of x along dimension D, else
+/// `parts(x)`.
 template <int D, class X>
-constexpr bool has_whole_rows() {
-  return std::is_floating_point_v<typename X::value_type> && has_whole<D, X>();
+constexpr auto by_rows(const X& x, const auto& whole, const auto& parts) {
+  constexpr bool can = std::is_floating_point_v<typename X::value_type> && call_level<X> <= 2;
+  if constexpr (!can) return parts(x);
+  else if constexpr (!may_be_whole<(1u << D), X>()) return parts(x);
+  else if constexpr (call_level<X> == 2) return x.is_whole(1u << D) ? whole(x) : parts(x);
+  else return whole(x);
 }
 
 }  // namespace cleave::detail

@@ -107,47 +107,55 @@ struct RowNormSlopeWhole : OnWholeRows<Centers> {
 /// normalised row and s its deviation: (h - mean(h) - z · mean(h · z)) / s; without mean(h) if rows
 /// are not centered.
 template <bool Centers>
-struct RowNormSlope : Composite {
+struct RowNormSlope : CompositeByPlacement {
   double epsilon = 0;
 
   static constexpr const char* name = RowNormSlopeWhole<Centers>::name;
   template <class G, class X, class... Weight>
   constexpr auto body(const G& g, const X& x, const Weight&... weight) const {
-    if constexpr (cleave::detail::has_whole_rows<X::dims - 1, X>()) {
-      return call_op(RowNormSlopeWhole<Centers>{{epsilon}}, g, x, weight...);
-    } else {
-      using cleave::detail::row_means;
-      const auto centered = cleave::detail::centered_rows<Centers>(x);
-      const auto deviation = sqrt(add(row_means(square(centered)), epsilon));
-      const auto z = div(centered, deviation);
-      const auto h = [&] {
-        if constexpr (sizeof...(Weight) == 0) return g;
-        else return mul(g, weight...);
-      }();
-      const auto slope = sub(h, mul(z, row_means(mul(h, z))));
-      if constexpr (Centers) return div(sub(slope, row_means(h)), deviation);
-      else return div(slope, deviation);
-    }
+    return cleave::detail::by_rows<X::dims - 1>(
+        x,
+        [&](const auto& rows) {
+          return call_op(RowNormSlopeWhole<Centers>{{epsilon}}, g, rows, weight...);
+        },
+        [&](const auto& rows) { return of_parts(g, rows, weight...); });
+  }
+
+ private:
+  constexpr auto of_parts(const auto& g, const auto& x, const auto&... weight) const {
+    using cleave::detail::row_means;
+    const auto centered = cleave::detail::centered_rows<Centers>(x);
+    const auto deviation = sqrt(add(row_means(square(centered)), epsilon));
+    const auto z = div(centered, deviation);
+    const auto h = [&] {
+      if constexpr (sizeof...(weight) == 0) return g;
+      else return mul(g, weight...);
+    }();
+    const auto slope = sub(h, mul(z, row_means(mul(h, z))));
+    if constexpr (Centers) return div(sub(slope, row_means(h)), deviation);
+    else return div(slope, deviation);
   }
 };
 
 /// Rows along the last dimension minus their mean, divided by their standard deviation (Centers),
 /// or divided by their root mean square; times a weight and plus a bias, if there are any.
 template <bool Centers>
-struct RowNorm : Composite {
+struct RowNorm : CompositeByPlacement {
   double epsilon = 0;
 
   static constexpr const char* name = RowNormWhole<Centers>::name;
   constexpr auto body(const auto& operand, const auto&... weight_and_bias) const {
     const auto x = resolve(operand);
-    using X = std::remove_cvref_t<decltype(x)>;
-    if constexpr (cleave::detail::has_whole_rows<X::dims - 1, X>()) {
-      return call_op(RowNormWhole<Centers>{{epsilon}}, x, weight_and_bias...);
-    } else {
-      const auto centered = cleave::detail::centered_rows<Centers>(x);
-      const auto squares = cleave::detail::row_means(square(centered));
-      return weighted(div(centered, sqrt(add(squares, epsilon))), weight_and_bias...);
-    }
+    return cleave::detail::by_rows<decltype(x)::dims - 1>(
+        x,
+        [&](const auto& rows) {
+          return call_op(RowNormWhole<Centers>{{epsilon}}, rows, weight_and_bias...);
+        },
+        [&](const auto& rows) {
+          const auto centered = cleave::detail::centered_rows<Centers>(rows);
+          const auto squares = cleave::detail::row_means(square(centered));
+          return weighted(div(centered, sqrt(add(squares, epsilon))), weight_and_bias...);
+        });
   }
 
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {

@@ -54,18 +54,17 @@ struct SoftmaxOfRows {
 
 /// x - log(sum(exp(x))), shifted by the largest element to avoid overflow.
 template <int D>
-struct LogSoftmax : Composite {
+struct LogSoftmax : CompositeByPlacement {
   static constexpr const char* name = "log_softmax";
   static constexpr auto body(const auto& logits) {
-    const auto x = resolve(logits);
-    if constexpr (detail::has_whole_rows<D, std::remove_cvref_t<decltype(x)>>()) {
-      return call_op(SoftmaxOfRows<D, true>{}, x);
-    } else {
-      const auto largest = resolve(max(x, dim<D>{}));
-      const auto shifted = sub(x, unsqueeze(largest, dim<D>{}));
-      const auto total = resolve(sum(exp(shifted), dim<D>{}));
-      return sub(shifted, unsqueeze(log(total), dim<D>{}));
-    }
+    return detail::by_rows<D>(
+        resolve(logits), [](const auto& x) { return call_op(SoftmaxOfRows<D, true>{}, x); },
+        [](const auto& x) {
+          const auto largest = resolve(max(x, dim<D>{}));
+          const auto shifted = sub(x, unsqueeze(largest, dim<D>{}));
+          const auto total = resolve(sum(exp(shifted), dim<D>{}));
+          return sub(shifted, unsqueeze(log(total), dim<D>{}));
+        });
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
     return detail::log_softmax_gradient<D>(g, y);
@@ -74,18 +73,17 @@ struct LogSoftmax : Composite {
 
 /// exp(x) / sum(exp(x)), shifted by the largest element to avoid overflow.
 template <int D>
-struct Softmax : Composite {
+struct Softmax : CompositeByPlacement {
   static constexpr const char* name = "softmax";
   static constexpr auto body(const auto& logits) {
-    const auto x = resolve(logits);
-    if constexpr (detail::has_whole_rows<D, std::remove_cvref_t<decltype(x)>>()) {
-      return call_op(SoftmaxOfRows<D, false>{}, x);
-    } else {
-      const auto largest = resolve(max(x, dim<D>{}));
-      const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
-      const auto total = resolve(sum(weights, dim<D>{}));
-      return div(weights, unsqueeze(total, dim<D>{}));
-    }
+    return detail::by_rows<D>(
+        resolve(logits), [](const auto& x) { return call_op(SoftmaxOfRows<D, false>{}, x); },
+        [](const auto& x) {
+          const auto largest = resolve(max(x, dim<D>{}));
+          const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
+          const auto total = resolve(sum(weights, dim<D>{}));
+          return div(weights, unsqueeze(total, dim<D>{}));
+        });
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
     return detail::softmax_gradient<D>(g, y);

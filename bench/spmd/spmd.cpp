@@ -15,7 +15,7 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/spmd.hpp>
 
-#include "timing.hpp"
+#include "../timing.hpp"
 
 using namespace cleave;
 using namespace cleave::axes;
