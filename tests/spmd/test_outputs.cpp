@@ -56,7 +56,8 @@ constexpr auto backward_of_weights = spmd::frozen([] {
                   spmd::arg<double>("target", {6, 2})),
       backward_schemas);
 });
-constexpr auto both_programs = spmd::frozen([] { return spmd::then(forward, backward_of_weights); });
+constexpr auto both_programs =
+    spmd::frozen([] { return spmd::then(forward, backward_of_weights); });
 static_assert(both_programs.inputs == 3 && both_programs.outputs.size() == 1);
 static_assert(spmd::count(both_programs, StepKind::all_reduce) == 1);
 static_assert(spmd::output_schemas(both_programs)[0] == schema(R{}));

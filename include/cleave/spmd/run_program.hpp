@@ -28,6 +28,7 @@
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/spmd/erased_tensor.hpp>
 #include <cleave/spmd/leaves.hpp>
+#include <cleave/spmd/passes/memory_plan.hpp>
 #include <cleave/spmd/program.hpp>
 #include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/strided_copy.hpp>
@@ -35,7 +36,8 @@
 namespace cleave::spmd {
 
 /// A program prepared to run repeatedly on a mesh: plans are chosen and slots for values allocated
-/// once. A run allocates the elements of results and the buffers of redistributions.
+/// once, and so is a block of memory for the values that are not outputs. A run allocates the
+/// elements of outputs, of factories, and what redistributions receive.
 ///
 /// Not thread-safe. Uses the communicators of the mesh.
 template <class Device>
@@ -60,6 +62,7 @@ class Runner {
       if (instruction.is_number) prepare_number(instruction);
       else if (instruction.kind == InstructionKind::move)
         plans_.push_back(plan_of_move(instruction));
+    if (on.is_member() && !cleave::detail::is_dry()) take_memory(of);
   }
   template <AnyProgram P, class... Axes>
   Runner(const P& of, const DeviceMesh<Device, Axes...>& on) : Runner(of, on.state()) {
@@ -68,6 +71,9 @@ class Runner {
   Runner(const Runner&) = delete;  // operands point into the slots
 
   const MeshState& mesh() const noexcept { return *mesh_; }
+  /// The most bytes at a time of this rank's values other than inputs, the block that the Runner
+  /// keeps included; kernels and redistributions may use more meanwhile.
+  index_t peak_bytes() const noexcept { return peak_; }
   int inputs() const noexcept { return int(inputs_); }
   int outputs() const noexcept { return int(outputs_.size()); }
 
@@ -114,6 +120,8 @@ class Runner {
   /// A value while the program runs.
   struct Slot {
     std::shared_ptr<void> storage{};
+    index_t offset = MemoryPlan::elsewhere;  ///< of the elements in the block
+    std::size_t bytes = 0;
     Shape shape{}, extents{}, strides{};
     OperandRef operand{};  ///< refers to the members above; for an input, to the caller's tensor
   };
@@ -161,6 +169,17 @@ class Runner {
                     &value.layout,
                     mesh_,
                     &slot.storage};
+  }
+
+  template <AnyProgram P>
+  void take_memory(const P& of) {
+    const MemoryPlan plan = plan_memory(of, mesh_->extents(), mesh_->coordinate());
+    for (std::size_t v = 0; v < slots_.size(); ++v) {
+      slots_[v].offset = plan.offset[v];
+      slots_[v].bytes = std::size_t(plan.bytes[v]);
+    }
+    peak_ = plan.peak();
+    block_ = allocate_bytes(Device{}, std::size_t(plan.block));
   }
 
   void prepare_number(Instruction& instruction) {
@@ -305,6 +324,11 @@ class Runner {
       out[k].extents = slot.extents.values.data();
       out[k].strides = slot.strides.values.data();
       if (results > 1) layouts[k] = values_[first + k].layout;
+      if (slot.offset >= 0) {
+        out[k].data = static_cast<std::byte*>(block_.get()) + slot.offset;
+        out[k].room = slot.bytes;
+        out[k].storage = std::shared_ptr<void>(block_, out[k].data);
+      }
     }
     cleave::detail::CallContext call(*instruction.op, in.data());
     const RandomState state = state_of(instruction);
@@ -419,9 +443,11 @@ class Runner {
   std::vector<PlacedValue> values_;
   std::vector<int> outputs_;
   std::size_t inputs_;
-  std::uint64_t draws_;                  ///< the number of random draws per run
-  RandomState state_{};                  ///< the random state of the current run
-  std::vector<Slot> slots_;              ///< one per value
+  std::uint64_t draws_;            ///< the number of random draws per run
+  RandomState state_{};            ///< the random state of the current run
+  std::vector<Slot> slots_;        ///< one per value
+  std::shared_ptr<void> block_{};  ///< memory of values. @see MemoryPlan
+  index_t peak_ = 0;
   std::vector<Plan> plans_{};            ///< of the moves, in order
   std::shared_ptr<const void> owner_{};  ///< keeps a DeviceMesh alive; null for a MeshState
 };

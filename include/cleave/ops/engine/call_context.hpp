@@ -34,6 +34,7 @@ struct RawResult {
   index_t* shape = nullptr;    ///< global extents
   index_t* extents = nullptr;  ///< on this rank
   index_t* strides = nullptr;
+  std::size_t room = 0;  ///< bytes that the caller provides at `data` for the elements of a kernel
 };
 
 /// Shapes, placements, mesh and rank of a call, for errors.

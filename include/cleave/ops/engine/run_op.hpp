@@ -162,9 +162,11 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
   for (int k = 0; k < rule.results; ++k) {
     RawResult& y = results[k];
     const int dims = rule.result[std::size_t(k)].dims;
-    y.storage = allocate_bytes(Device{},
-                               checked_bytes(y.extents, dims, size_of(info.dtype[std::size_t(k)])));
-    y.data = y.storage.get();
+    const std::size_t bytes = checked_bytes(y.extents, dims, size_of(info.dtype[std::size_t(k)]));
+    if (y.room == 0 || y.room < bytes) {
+      y.storage = allocate_bytes(Device{}, bytes);
+      y.data = y.storage.get();
+    }
     out[std::size_t(k)] = {y.data, y.extents, y.strides, dims};
   }
   if (are_aligned(call)) [[likely]]

@@ -1,0 +1,201 @@
+// Where the values of a program lie in memory: offsets in one block, which a Runner allocates once.
+// Values that do not live at the same time share memory, and an elementwise operation writes its
+// result over an operand that nothing needs afterwards.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <cleave/core/dtype.hpp>
+#include <cleave/core/shape.hpp>
+#include <cleave/placement/ownership.hpp>
+#include <cleave/spmd/count.hpp>
+#include <cleave/spmd/program.hpp>
+
+namespace cleave::spmd {
+
+/// The memory of a rank's part of a program.
+struct MemoryPlan {
+  static constexpr index_t elsewhere = -1;
+
+  /// Of each value, in bytes from the beginning of the block; elsewhere: inputs, constants, outputs
+  /// and what they view, and the results of redistributions, factories and views.
+  std::vector<index_t> offset{};
+  std::vector<index_t> bytes{};  ///< of each value
+  index_t block = 0;             ///< bytes of the block
+  index_t outside = 0;           ///< most bytes elsewhere at a time, without inputs
+  /// The most bytes at a time, without inputs and what kernels and redistributions use meanwhile.
+  constexpr index_t peak() const { return block + outside; }
+};
+
+namespace detail {
+
+/// Free parts of a block, in order.
+class FreeList {
+ public:
+  /// @return the offset of the smallest part that is large enough; the block grows if there is none
+  constexpr index_t take(index_t bytes) {
+    std::size_t best = parts_.size();
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (parts_[i].bytes >= bytes &&
+          (best == parts_.size() || parts_[i].bytes < parts_[best].bytes))
+        best = i;
+    if (best == parts_.size()) {
+      const bool ends = !parts_.empty() && parts_.back().begin + parts_.back().bytes == end_;
+      const index_t begin = ends ? parts_.back().begin : end_;
+      if (ends) parts_.pop_back();
+      end_ = begin + bytes;
+      return begin;
+    }
+    const index_t begin = parts_[best].begin;
+    parts_[best].begin += bytes;
+    parts_[best].bytes -= bytes;
+    if (parts_[best].bytes == 0) parts_.erase(parts_.begin() + std::ptrdiff_t(best));
+    return begin;
+  }
+
+  constexpr void give(index_t begin, index_t bytes) {
+    std::size_t i = 0;
+    while (i < parts_.size() && parts_[i].begin < begin) ++i;
+    parts_.insert(parts_.begin() + std::ptrdiff_t(i), {begin, bytes});
+    merge(i);
+    if (i > 0) merge(i - 1);
+  }
+
+  constexpr index_t size() const { return end_; }
+
+ private:
+  struct Part {
+    index_t begin, bytes;
+  };
+
+  /// Joins part i with the next one if they touch.
+  constexpr void merge(std::size_t i) {
+    if (i + 1 >= parts_.size() || parts_[i].begin + parts_[i].bytes != parts_[i + 1].begin) return;
+    parts_[i].bytes += parts_[i + 1].bytes;
+    parts_.erase(parts_.begin() + std::ptrdiff_t(i) + 1);
+  }
+
+  std::vector<Part> parts_{};
+  index_t end_ = 0;
+};
+
+/// The pass over the instructions of a program.
+template <AnyProgram P>
+class MemoryPlanner {
+ public:
+  constexpr MemoryPlanner(const P& of, const Shape& mesh, const Shape& coordinate)
+      : program_(of), mesh_(mesh), owner_(of.values.size()), until_(of.values.size(), -1) {
+    for (const PlacedValue& value : of.values) {
+      const index_t elements = local_shape(value.layout, value.shape, mesh, coordinate).product();
+      plan_.bytes.push_back(elements * index_t(size_of(value.dtype)));
+      plan_.offset.push_back(MemoryPlan::elsewhere);
+    }
+    find_owners();
+    for (std::size_t i = 0; i < of.code.size(); ++i) place(int(i), of.code[i]);
+    plan_.block = free_.size();
+  }
+
+  constexpr MemoryPlan take() { return static_cast<MemoryPlan&&>(plan_); }
+
+ private:
+  static constexpr index_t alignment = 64;
+
+  static constexpr bool is_kernel(const Instruction& i) {
+    return i.kind == InstructionKind::compute && i.operands > 0 && !i.op->is_view &&
+           i.op->regrouping.result == 0;
+  }
+
+  /// Finds whose memory a value may lie in, and until when that is needed. Views and
+  /// redistributions may return the memory of their operand.
+  constexpr void find_owners() {
+    for (const Instruction& i : program_.code)
+      for (int k = 0; k < i.results; ++k) {
+        const auto v = std::size_t(i.first + k);
+        const bool shares = i.operands > 0 && !is_kernel(i) && !allocates(i);
+        owner_[v] = shares ? owner_[std::size_t(i.operand[0])] : int(v);
+        index_t& until = until_[std::size_t(owner_[v])];
+        until = std::max(until, index_t(program_.values[v].last_use));
+      }
+  }
+
+  constexpr index_t room(int value) const {
+    return (plan_.bytes[std::size_t(value)] + alignment - 1) / alignment * alignment;
+  }
+
+  constexpr void place(int now, const Instruction& i) {
+    for (int k = 0; k < i.results; ++k) {
+      const int v = i.first + k;
+      if (i.kind == InstructionKind::input || i.is_number) continue;
+      if (is_kernel(i) && until_[std::size_t(v)] != PlacedValue::kept) {
+        if (plan_.bytes[std::size_t(v)] == 0) continue;
+        const int under = i.results == 1 ? overwritten(now, i) : -1;
+        plan_.offset[std::size_t(v)] =
+            under < 0 ? free_.take(room(v)) : plan_.offset[std::size_t(under)];
+        if (under >= 0) std::erase(held_, under);
+        held_.push_back(v);
+      } else if (is_kernel(i) || i.operands == 0 || allocates(i)) {
+        outside_ += plan_.bytes[std::size_t(v)];
+        plan_.outside = std::max(plan_.outside, outside_);
+        elsewhere_.push_back(v);
+      }
+    }
+    release(now);
+  }
+
+  constexpr bool allocates(const Instruction& i) const {
+    return i.kind == InstructionKind::move && plan_of(program_, i, mesh_).communications() > 0;
+  }
+
+  /// An operand whose memory the result can take, or -1: of the same extents, in memory that
+  /// nothing else reads now or later.
+  constexpr int overwritten(int now, const Instruction& i) const {
+    if (!i.op->is_elementwise) return -1;
+    const PlacedValue& y = program_.values[std::size_t(i.first)];
+    for (int k = 0; k < i.operands; ++k) {
+      const int x = i.operand[std::size_t(k)];
+      const PlacedValue& value = program_.values[std::size_t(x)];
+      bool fits = plan_.offset[std::size_t(x)] >= 0 && until_[std::size_t(x)] == now &&
+                  value.shape == y.shape && value.layout == y.layout &&
+                  size_of(value.dtype) == size_of(y.dtype);
+      for (int j = 0; j < i.operands; ++j) {
+        const int other = i.operand[std::size_t(j)];
+        fits = fits && (other == x || owner_[std::size_t(other)] != x);
+      }
+      if (fits) return x;
+    }
+    return -1;
+  }
+
+  /// Frees what is not needed after an instruction.
+  constexpr void release(int now) {
+    for (const int v : held_)
+      if (until_[std::size_t(v)] <= now) free_.give(plan_.offset[std::size_t(v)], room(v));
+    std::erase_if(held_, [&](int v) { return until_[std::size_t(v)] <= now; });
+    for (const int v : elsewhere_)
+      if (until_[std::size_t(v)] <= now) outside_ -= plan_.bytes[std::size_t(v)];
+    std::erase_if(elsewhere_, [&](int v) { return until_[std::size_t(v)] <= now; });
+  }
+
+  const P& program_;
+  const Shape& mesh_;
+  MemoryPlan plan_{};
+  std::vector<int> owner_;        ///< per value: in whose memory it may lie
+  std::vector<index_t> until_;    ///< per owner: the last instruction that needs its memory
+  std::vector<int> held_{};       ///< values in the block now
+  std::vector<int> elsewhere_{};  ///< values that have memory of their own now
+  FreeList free_{};
+  index_t outside_ = 0;
+};
+
+}  // namespace detail
+
+/// Plans the memory of the rank at `coordinate` of a mesh with these extents.
+/// @cost linear in the instructions times the values that live at a time
+template <AnyProgram P>
+constexpr MemoryPlan plan_memory(const P& program, const Shape& mesh, const Shape& coordinate) {
+  return detail::MemoryPlanner<P>(program, mesh, coordinate).take();
+}
+
+}  // namespace cleave::spmd
