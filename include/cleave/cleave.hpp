@@ -78,3 +78,4 @@
 #include <cleave/ops/shapes/zeros_like.hpp>
 #include <cleave/ops/stencil/apply.hpp>
 #include <cleave/ops/stencil/exchange_halo_async.hpp>
+#include <cleave/ops/stencil/explain_stencil.hpp>

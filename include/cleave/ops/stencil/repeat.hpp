@@ -27,9 +27,9 @@ struct Repeated : Stencil {
 ///     p}
 ///
 /// There is one exchange, of what all steps read, and a rank also computes those elements of its
-/// neighbours that its later steps read: fewer messages, more bytes, more computation. The
-/// bits are those of single steps. Margins are used if they have room for the reach
-/// of all steps. A target may be a field that the results replace.
+/// neighbours that its later steps read: fewer messages, more bytes, more computation; `explain`
+/// shows both choices. The bits are those of single steps. Margins are used if they have room for
+/// the reach of all steps. A target may be a field that the results replace.
 ///
 /// @cost  besides `apply`'s, allocates two boxes of a rank's part with neighbours, for each result
 template <int Steps, class S>
