@@ -170,12 +170,13 @@ struct StencilLoops<S, Dims, Types<R...>, T...> {
 
  private:
   static void run(const void* object, const Box& block, const FieldBlock* fields) {
-    static_cast<const StencilLoops*>(object)->compute(block, fields,
-                                                      std::index_sequence_for<T...>{});
+    static_cast<const StencilLoops*>(object)->compute(
+        block, fields, std::index_sequence_for<T...>{}, std::index_sequence_for<R...>{});
   }
 
-  template <std::size_t... I>
-  void compute(const Box& block, const FieldBlock* fields, std::index_sequence<I...>) const {
+  template <std::size_t... I, std::size_t... K>
+  void compute(const Box& block, const FieldBlock* fields, std::index_sequence<I...>,
+               std::index_sequence<K...>) const {
     // in the order of the fields: braces evaluate from left to right
     std::tuple<operand_row_t<S, I, T, Dims>...> in{operand_row_t<S, I, T, Dims>(
         fields, static_cast<const typename NumberOf<T>::type*>(numbers[I]), block)...};
@@ -195,16 +196,13 @@ struct StencilLoops<S, Dims, Types<R...>, T...> {
         index[d] = block.begin[d] + at[d];
       }
       (std::get<I>(in).start(at), ...);
-      std::apply([&](auto&... result) { (result.start(target), ...); }, out);
+      (std::get<K>(out).start(target), ...);
       const index_t skip = place[Dims - 1];
       for (index_t i = 0; i < rows; ++i) {
-        std::apply(
-            [&](const auto&... result) {
-              compute_row(index, columns, std::tuple{result.row + skip...}, std::get<I>(in)...);
-            },
-            out);
+        compute_row(index, columns, std::tuple<R*...>(std::get<K>(out).row + skip...),
+                    std::get<I>(in)...);
         (std::get<I>(in).advance(), ...);
-        std::apply([&](auto&... result) { (result.advance(), ...); }, out);
+        (std::get<K>(out).advance(), ...);
         if constexpr (Dims > 1) ++index[plane_dim];
       }
     } while (outer != 0 && next_index(block.extents(), at, outer));
