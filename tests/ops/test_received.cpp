@@ -13,6 +13,8 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/core/half.hpp>
+#include <cleave/ops/convolutions/conv.hpp>
+#include <cleave/ops/convolutions/pool.hpp>
 #include <cleave/ops/reductions/diff.hpp>
 #include <cleave/ops/shapes/cat.hpp>
 #include <cleave/ops/shapes/slice.hpp>
@@ -119,6 +121,69 @@ TEST_CASE("they do so where two axes shard the dimension, and for elements of ot
       check_all<std::complex<float>, Placements<Shard<0>, Shard<0>>>(mesh, n);
       check_all<bool, Placements<Replicate, Shard<0>>>(mesh, n);
       check_all<half, Placements<Shard<0>, Shard<1>>>(mesh, n);
+    }
+  });
+}
+
+namespace {
+
+/// Calls op(x) with images whose rows and columns are sharded, and compares what this rank receives
+/// with the elements that the windows of its part of the result contain and that it lacks. There is
+/// one exchange, or none.
+template <class X, class Op>
+void check_windows(const X& x, const Op& op, index_t channels, const Window& window,
+                   index_t padding) {
+  CommTrace trace(x.mesh());
+  const auto y = op(x);
+  using Y = std::remove_cvref_t<decltype(y)>;
+  static_assert(Y::layout == X::layout);
+  const auto mesh = naive::to_indices(x.mesh().extents());
+  const auto at = naive::to_indices(x.mesh().state().coordinate());
+  index_t needed = 1, had = 1;
+  for (const int d : {2, 3}) {
+    const auto own = naive::owned(X::layout, d, naive::to_indices(Shape(x.shape())), mesh, at);
+    std::set<index_t> read;
+    for (const index_t i :
+         naive::owned(Y::layout, d, naive::to_indices(Shape(y.shape())), mesh, at))
+      for (index_t k = 0; k < window.span(); ++k) {
+        const index_t from = i * window.stride + k - padding;
+        if (from >= 0 && from < x.shape()[std::size_t(d)]) read.insert(from);
+      }
+    needed *= index_t(read.size());
+    had *= index_t(std::count_if(own.begin(), own.end(),
+                                 [&](index_t i) { return read.find(i) != read.end(); }));
+  }
+  CHECK(trace.received_bytes() == (needed - had) * x.shape()[0] * channels * 8);
+  CHECK(trace.count() == (x.mesh().state().size() > 1));
+}
+
+}  // namespace
+
+TEST_CASE("padded convolutions and pools make one exchange of what their windows lack") {
+  on_ranks({1, 2, 4, 6}, [](World& world) {
+    const index_t rows = world.size() == 1 ? 1 : 2;
+    const auto mesh = init_device_mesh<dp, tp>(world, {rows, world.size() / rows}, TestDevice{});
+    using Spread = Placements<Shard<2>, Shard<3>>;
+    for (const std::array<index_t, 2> n : {std::array<index_t, 2>{8, 9}, {5, 4}, {3, 12}}) {
+      const auto x = placed<double, Spread>(mesh, std::array<index_t, 4>{2, 3, n[0], n[1]}, 0);
+      const auto weight = placed<double, Placements<Replicate, Replicate>>(
+          mesh, std::array<index_t, 4>{2, 3, 3, 3}, 1);
+      for (const index_t stride : {1, 2})
+        for (const index_t padding : {0, 1})
+          check_windows(
+              x,
+              [&](const auto& of) {
+                return conv2d(of, weight,
+                              {.stride = {stride, stride}, .padding = {padding, padding}});
+              },
+              3, {3, stride, 1}, padding);
+      check_windows(
+          x,
+          [&](const auto& of) {
+            return max_pool2d(
+                of, {.size = {2, 2}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {2, 2}});
+          },
+          3, {2, 1, 2}, 1);
     }
   });
 }

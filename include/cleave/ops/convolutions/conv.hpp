@@ -64,8 +64,8 @@ struct Conv : Composite {
     std::array<Window, std::size_t(N)> window{};
     for (std::size_t i = 0; i < std::size_t(N); ++i)
       window[i] = {shape_of(weight)[2 + int(i)], how.stride[i], how.dilation[i]};
-    return cleave::detail::windows_of_images<N, 2 + Grouped>(
-        name, x, window.data(), how.padding.data(), cleave::detail::ZerosAround{});
+    return cleave::detail::windows_of<2 + Grouped, N, cleave::detail::Around::zeros>(
+        name, x, window, how.padding);
   }
 };
 
@@ -76,9 +76,11 @@ namespace detail {
 /// @throws Error if the channels of x, weight and groups do not match
 template <int N, class X, class W, class... B>
 constexpr void require_channels(const X& x, const W& weight, index_t groups, const B&...) {
-  static_assert(X::dims == N + 2 && W::dims == N + 2 && ((B::dims == 1) && ...),
-                "cleave: a convolution takes x [images, channels, ..], weight [filters, channels, "
-                "..] and bias [filters], with one dimension more for conv1d, two for conv2d");
+  static_assert(
+      X::dims == N + 2 && W::dims == N + 2 && ((B::dims == 1) && ...),
+      "cleave: a convolution takes x [images, channels, ..], weight [filters, channels, "
+      "..] and bias [filters], with one dimension more for conv1d, two for conv2d, three for "
+      "conv3d");
   static_assert(std::is_same_v<typename X::value_type, typename W::value_type> &&
                     (std::is_same_v<typename X::value_type, typename B::value_type> && ...),
                 "cleave: the operands of a convolution have different element types; cast one");
@@ -150,6 +152,17 @@ template <class... R, AnyTensor X, AnyTensor W>
 constexpr auto conv2d(const X& x, const W& weight, ChannelGroups groups,
                       const Convolution<2>& how = {}) {
   return detail::convolution<2, R...>(x, weight, groups, how);
+}
+
+/// Three-dimensional convolution: x [images, channels, layers, rows, columns]. Otherwise as conv2d,
+/// without groups.
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv3d(const X& x, const W& weight, const B& bias, const Convolution<3>& how = {}) {
+  return detail::convolution<3, R...>(x, weight, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv3d(const X& x, const W& weight, const Convolution<3>& how = {}) {
+  return detail::convolution<3, R...>(x, weight, how);
 }
 
 /// One-dimensional convolution: x [images, channels, length], weight [filters, channels, length].

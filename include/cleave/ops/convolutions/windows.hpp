@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -37,119 +39,198 @@ struct Window {
 
 namespace detail {
 
-/// "adec": letters of `dims` dimensions, with two for dimension `at`: positions and elements of a
-/// window.
-constexpr RuleText window_letters(int dims, int at) {
+/// "adefg": letters of `dims` dimensions, with two for each of `count` dimensions from `at` on:
+/// positions and elements of a window.
+constexpr RuleText window_letters(int dims, int at, int count) {
   RuleText text = dim_letters(0, at);
-  text += dim_letters(dims, dims + 2);
-  text += dim_letters(at + 1, dims);
+  text += dim_letters(dims, dims + 2 * count);
+  text += dim_letters(at + count, dims);
   return text;
 }
-/// The letter of the elements of a window, which are not sharded.
-constexpr RuleText window_replicated(int dims) { return dim_letters(dims + 1, dims + 2); }
+/// The letters of the elements of windows, which are not sharded.
+constexpr RuleText window_replicated(int dims, int count) {
+  RuleText text;
+  for (int i = 0; i < count; ++i) text += char('a' + dims + 2 * i + 1);
+  return text;
+}
+
+/// The lowest number of a type.
+template <class T>
+constexpr T lowest_of() {
+  if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
+  else return T(-std::numeric_limits<accumulator_t<T>>::infinity());
+}
+
+/// Windows along one dimension, in 32 bits each: operations of traced programs have 64 bytes.
+struct WindowSteps {
+  int size = 1, stride = 1, dilation = 1;
+  int padding = 0;  ///< elements of windows before index 0
+  int extent = 0;   ///< of the dimension of the result, or of the images
+
+  constexpr index_t span() const { return index_t(size - 1) * dilation + 1; }
+};
+
+/// @throws Error if a number does not fit
+constexpr WindowSteps window_steps(const char* name, const Window& window, index_t padding,
+                                   index_t extent) {
+  for (const index_t n : {window.size, window.stride, window.dilation, padding, extent})
+    if (n != index_t(int(n)))
+      throw Error(
+          name, "windows, and extents along them, are at most 2^31 - 1, not " + std::to_string(n));
+  return {int(window.size), int(window.stride), int(window.dilation), int(padding), int(extent)};
+}
+
+/// What elements beyond the edges are.
+enum class Around : std::uint8_t { zeros, lowest };
 
 }  // namespace detail
 
 namespace ops {
 
-/// Replaces dimension D by two: `count` positions of a window, and the elements of the window. A
-/// view, in which overlapping windows share elements.
-template <int D>
+/// Replaces each of N dimensions from D on by two: `count` positions of a window, and the elements
+/// of the window. A view, in which overlapping windows share elements.
+template <int D, int N = 1, detail::Around Edge = detail::Around::zeros>
 struct Windows {
-  Window window{};
-  index_t count = 0;
+  std::array<cleave::detail::WindowSteps, std::size_t(N)> along{};  ///< extents are the counts
 
   static constexpr const char* name = "windows";
-  static constexpr const char* partials = moves_elements;
+  static constexpr const char* partials =
+      Edge == detail::Around::zeros ? moves_elements : "max->max; min->min";
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
     return detail::factors_text(detail::dim_letters(0, dims[0]),
-                                detail::window_letters(dims[0], D));
+                                detail::window_letters(dims[0], D, N));
   }
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
-    return detail::window_replicated(dims[0]);
+    return detail::window_replicated(dims[0], N);
   }
   static constexpr RuleText reads(const std::array<int, 1>& dims) {
-    RuleText text = detail::letter_of(D);
-    text += detail::letter_of(dims[0]);
+    RuleText text;
+    for (int i = 0; i < N; ++i) text += char('a' + D + i), text += char('a' + dims[0] + 2 * i);
     return text;
   }
-  constexpr DimMap read_map(int, int, const OperandRef*) const {
-    return {window.stride, 1, 0, window.span() - 1};
+  constexpr DimMap read_map(int, int d, const OperandRef*) const {
+    const auto& by = along[std::size_t(d - D)];
+    return {by.stride, 1, -by.padding, by.span() - 1 - by.padding};
   }
-  constexpr Shape extents() const { return Shape(std::array<index_t, 2>{count, window.size}); }
+  constexpr Shape extents() const {
+    Shape shape;
+    for (const auto& by : along) shape[shape.dims++] = by.extent, shape[shape.dims++] = by.size;
+    return shape;
+  }
+  constexpr bool extends_operand() const {
+    for (const auto& by : along)
+      if (by.padding != 0) return true;
+    return false;
+  }
+  template <class T>
+  static constexpr T beyond() {
+    return Edge == detail::Around::zeros ? T(0) : detail::lowest_of<T>();
+  }
   void view(const Task& task) const {
     const OperandRef& x = *task.in;
-    const index_t first = task.box->begin[D] * window.stride - task.in_box->begin[D];
+    bool is_empty = x.data == nullptr;
+    index_t offset = 0;
+    for (int d = 0; d < x.dims; ++d)
+      task.strides[d < D ? d : d < D + N ? 2 * d - D : d + N] = x.strides[d];
+    for (int i = 0; i < N; ++i) {
+      const auto& by = along[std::size_t(i)];
+      const index_t stride = x.strides[D + i];
+      const int at = D + 2 * i;
+      is_empty = is_empty || task.out->extents[at] == 0;
+      offset += (task.box->begin[at] * by.stride - by.padding - task.in_box->begin[D + i]) * stride;
+      task.strides[at] = stride * by.stride;
+      task.strides[at + 1] = stride * by.dilation;
+    }
     task.out->data = x.data;
-    if (task.out->extents[D] > 0 && x.data != nullptr)
-      task.out->data =
-          static_cast<std::byte*>(x.data) + first * x.strides[D] * index_t(size_of(x.dtype));
-    for (int d = 0; d < x.dims; ++d) task.strides[d <= D ? d : d + 1] = x.strides[d];
-    task.strides[D] = x.strides[D] * window.stride;
-    task.strides[D + 1] = x.strides[D] * window.dilation;
+    if (!is_empty)
+      task.out->data = static_cast<std::byte*>(x.data) + offset * index_t(size_of(x.dtype));
   }
   template <class X>
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x) const;
 };
 
-/// Merges dimensions D and D + 1, positions and elements of windows, into one of `extent` elements,
-/// each the sum over all windows that contain it; 0 if no window does.
-template <int D>
+/// Merges positions and elements of windows, from dimension D on, into N dimensions of `extent`
+/// elements, each the sum over all windows that contain it; 0 if no window does. Windows may reach
+/// beyond both edges.
+template <int D, int N = 1>
 struct OverlapAdd {
-  index_t extent = 0;
-  index_t stride = 1;
-  index_t dilation = 1;
+  std::array<cleave::detail::WindowSteps, std::size_t(N)> along{};  ///< sizes are those of x
 
   static constexpr const char* name = "overlap_add";
   static constexpr const char* partials = "sum->sum; avg->avg";
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    return detail::factors_text(detail::window_letters(dims[0] - 1, D),
-                                detail::dim_letters(0, dims[0] - 1));
+    return detail::factors_text(detail::window_letters(dims[0] - N, D, N),
+                                detail::dim_letters(0, dims[0] - N));
   }
   static constexpr RuleText replicated(const std::array<int, 1>& dims) {
-    return detail::window_replicated(dims[0] - 1);
+    return detail::window_replicated(dims[0] - N, N);
   }
   static constexpr RuleText reads(const std::array<int, 1>& dims) {
-    RuleText text = detail::letter_of(dims[0] - 1);
-    text += detail::letter_of(D);
+    RuleText text;
+    for (int i = 0; i < N; ++i) text += char('a' + dims[0] - N + 2 * i), text += char('a' + D + i);
     return text;
   }
-  constexpr DimMap read_map(int, int, const OperandRef* in) const {
-    const Window window{in->shape[D + 1], stride, dilation};
-    return {1, stride, std::min<index_t>(stride - window.span(), 0), 0};
+  constexpr DimMap read_map(int, int d, const OperandRef* in) const {
+    const auto& by = along[std::size_t(d - D) / 2];
+    const Window window{in->shape[d + 1], by.stride, by.dilation};
+    return {1, by.stride, by.padding + std::min<index_t>(by.stride - window.span(), 0), by.padding};
   }
-  constexpr Shape extents() const { return Shape::filled(1, extent); }
+  constexpr Shape extents() const {
+    Shape shape;
+    for (const auto& by : along) shape[shape.dims++] = by.extent;
+    return shape;
+  }
 
   template <class T>
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
               const kernels::Strided<const T>& x) const {
     fill_elements(on, y, T(0));
     if (x.extents.product() == 0) return;
-    for (index_t k = 0; k < x.extents[D + 1]; ++k) {
-      // position i of x is at y[place + i * stride]
-      const index_t place = task.in_box->begin[D] * stride + k * dilation - task.box->begin[D];
-      const auto at_least = [&](index_t index) {
-        return std::clamp<index_t>(-floor_divide(place - index, stride), 0, x.extents[D]);
-      };
-      const index_t from = at_least(0), count = at_least(y.extents[D]) - from;
-      if (count <= 0) continue;
-      const kernels::Strided<T> to = every(y, D, place + from * stride, stride, count);
-      map_elements(on, Add{}, to, kernels::Strided<const T>{to.data, to.extents, to.strides},
-                   every(kernels::at_index(x, D + 1, k), D, from, 1, count));
-    }
+    Shape sizes = Shape::filled(N, 0), k = sizes;
+    for (int i = 0; i < N; ++i) sizes[i] = x.extents[D + 2 * i + 1];
+    do {
+      kernels::Strided<T> to = y;
+      kernels::Strided<const T> from = x;
+      bool is_empty = false;
+      for (int i = 0; i < N; ++i) {
+        const auto& by = along[std::size_t(i)];
+        // position p of x is at y[place + p * stride]
+        const index_t place = task.in_box->begin[D + 2 * i] * by.stride + k[i] * by.dilation -
+                              by.padding - task.box->begin[D + i];
+        from = kernels::at_index(from, D + i + 1, k[i]);
+        const auto at_least = [&](index_t index) {
+          return std::clamp<index_t>(-floor_divide(place - index, by.stride), 0,
+                                     from.extents[D + i]);
+        };
+        const index_t first = at_least(0), count = at_least(y.extents[D + i]) - first;
+        is_empty = is_empty || count <= 0;
+        if (is_empty) break;
+        to = every(to, D + i, place + first * by.stride, by.stride, count);
+        from = every(from, D + i, first, 1, count);
+      }
+      if (!is_empty)
+        map_elements(on, Add{}, to, kernels::Strided<const T>{to.data, to.extents, to.strides},
+                     from);
+    } while (next_index(sizes, k));
   }
+  static constexpr unsigned gradient_reads = 0;
   template <class X>
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x) const {
-    const Shape shape = shape_of(x);
-    return call_op(Windows<D>{{shape[D + 1], stride, dilation}, shape[D]}, g);
+    Windows<D, N> windows{along};
+    for (int i = 0; i < N; ++i) {
+      windows.along[std::size_t(i)].size = int(shape_of(x)[D + 2 * i + 1]);
+      windows.along[std::size_t(i)].extent = int(shape_of(x)[D + 2 * i]);
+    }
+    return call_op(windows, g);
   }
 };
 
-template <int D>
+template <int D, int N, detail::Around Edge>
 template <class X>
-constexpr auto Windows<D>::gradient(wrt<0>, const auto& g, const auto&, const X& x) const {
-  return detail::call_as(detail::like(x),
-                         OverlapAdd<D>{shape_of(x)[D], window.stride, window.dilation}, g);
+constexpr auto Windows<D, N, Edge>::gradient(wrt<0>, const auto& g, const auto&, const X& x) const {
+  OverlapAdd<D, N> sums{along};
+  for (int i = 0; i < N; ++i) sums.along[std::size_t(i)].extent = int(shape_of(x)[D + i]);
+  return detail::call_as(detail::like(x), sums, g);
 }
 
 }  // namespace ops
@@ -167,44 +248,27 @@ constexpr void require_window(const char* name, const X& x, const Window& window
                 context_of(x));
 }
 
-/// The windows of dimension D. @throws Error if it is shorter than a window
-template <int D, class... R, class X>
-constexpr auto windows_of(const char* name, const X& x, const Window& window) {
-  require_window(name, x, window);
-  const index_t extent = shape_of(x)[D];
-  if (extent < window.span() && knows_extents(x))
-    throw Error(name,
-                "a window spans " + std::to_string(window.span()) + " elements, dimension " +
-                    std::to_string(D) + " has " + std::to_string(extent),
-                context_of(x));
-  const index_t last = extent - window.span();
-  return call_op<R...>(ops::Windows<D>{window, last < 0 ? 0 : last / window.stride + 1}, x);
-}
-
-/// Makes the operation that pads dimension D with zeros on both sides.
-struct ZerosAround {
-  template <int D>
-  constexpr ops::Embed<D> of(index_t extent, index_t padding) const {
-    return {extent, padding, 1};
+/// The windows of N dimensions from D on, padded on both sides.
+/// @throws Error if a padded dimension is shorter than a window
+template <int D, int N, Around Edge, class... R, class X>
+constexpr auto windows_of(const char* name, const X& x,
+                          const std::array<Window, std::size_t(N)>& window,
+                          const std::array<index_t, std::size_t(N)>& padding) {
+  ops::Windows<D, N, Edge> op;
+  for (std::size_t i = 0; i < std::size_t(N); ++i) {
+    const int d = D + int(i);
+    require_window(name, x, window[i]);
+    const index_t extent = padded_extent(x, d, padding[i], padding[i]);
+    if (extent < window[i].span() && knows_extents(x))
+      throw Error(name,
+                  "a window spans " + std::to_string(window[i].span()) + " elements, dimension " +
+                      std::to_string(d) + " has " + std::to_string(extent),
+                  context_of(x));
+    const index_t last = extent - window[i].span();
+    op.along[i] =
+        window_steps(name, window[i], padding[i], last < 0 ? 0 : last / window[i].stride + 1);
   }
-};
-
-/// x padded by an operation; x itself if the padding is 0 and the dimension is not sharded.
-template <class X, class Op>
-constexpr auto padded(const X& x, index_t padding, const Op& op) {
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(call_op(op, x))>, X>)
-    if (padding == 0) return x;
-  return call_op(op, x);
-}
-
-/// The windows of N padded dimensions from D on, each followed by one for the window's elements.
-template <int N, int D, class X, class Pad>
-constexpr auto windows_of_images(const char* name, const X& x, const Window* window,
-                                 const index_t* padding, const Pad& pad) {
-  const auto op = pad.template of<D>(padded_extent(x, D, *padding, *padding), *padding);
-  const auto first = windows_of<D>(name, padded(x, *padding, op), *window);
-  if constexpr (N == 1) return first;
-  else return windows_of_images<N - 1, D + 2>(name, first, window + 1, padding + 1, pad);
+  return call_op<R...>(op, x);
 }
 
 }  // namespace detail
@@ -218,7 +282,8 @@ constexpr auto windows_of_images(const char* name, const X& x, const Window* win
 /// @throws Error if the dimension is shorter than a window, or size, stride or dilation is below 1
 template <class... R, AnyTensor X, int D>
 constexpr auto windows(const X& x, dim<D>, const Window& window) {
-  return detail::windows_of<detail::dim_index<X::dims>(dim<D>{}), R...>("windows", x, window);
+  return detail::windows_of<detail::dim_index<X::dims>(dim<D>{}), 1, detail::Around::zeros, R...>(
+      "windows", x, {window}, {0});
 }
 
 /// Sums overlapping windows, the reverse of windows: merges dimensions D and D + 1 of x, positions
@@ -244,7 +309,8 @@ constexpr auto overlap_add(const X& x, dim<D>, index_t extent, Window window = {
                 "the windows span " + std::to_string(reach) + " elements, the extent is " +
                     std::to_string(extent),
                 detail::context_of(x));
-  return call_op<R...>(ops::OverlapAdd<d>{extent, window.stride, window.dilation}, x);
+  return call_op<R...>(ops::OverlapAdd<d>{{detail::window_steps("overlap_add", window, 0, extent)}},
+                       x);
 }
 
 }  // namespace cleave

@@ -39,7 +39,8 @@ namespace detail {
 /// Groups of channels add a letter, g.
 template <int N, bool Grouped>
 struct ConvolutionText {
-  static_assert(N == 1 || N == 2);
+  static_assert(N + 2 + N + Grouped <= max_dims,
+                "cleave: conv3d has no groups of channels: their windows have nine dimensions");
 
   static constexpr RuleText joined(const char* start, const char* end) {
     RuleText text;
@@ -48,10 +49,10 @@ struct ConvolutionText {
     text += end;
     return text;
   }
-  static constexpr RuleText windows = joined("b", N == 1 ? "cpu" : "cpuqv");
-  static constexpr RuleText filters = joined("", N == 1 ? "ncu" : "ncuv");
+  static constexpr RuleText windows = joined("b", N == 1 ? "cpu" : N == 2 ? "cpuqv" : "cpuqvrw");
+  static constexpr RuleText filters = joined("", N == 1 ? "ncu" : N == 2 ? "ncuv" : "ncuvw");
   static constexpr RuleText bias = joined("", "n");
-  static constexpr RuleText result = joined("b", N == 1 ? "np" : "npq");
+  static constexpr RuleText result = joined("b", N == 1 ? "np" : N == 2 ? "npq" : "npqr");
 
   struct OfWindows {
     static constexpr RuleText text = factors_text(result, filters, windows);
@@ -87,7 +88,7 @@ struct ConvolutionText {
     with_images += 'b';
     with_images += filters;
     kernels::Contraction letters;
-    for (const char letter : {'b', 'g', 'n', 'p', 'q', 'c', 'u', 'v'})
+    for (const char letter : {'b', 'g', 'n', 'p', 'q', 'r', 'c', 'u', 'v', 'w'})
       if (const int of_windows = place(windows, letter), of_filters = place(with_images, letter);
           of_windows >= 0 || of_filters >= 0)
         letters.index[std::size_t(letters.count++)] = {
@@ -109,7 +110,7 @@ namespace ops {
 template <int N, bool Grouped>
 struct Convolve {
   using Text = cleave::detail::ConvolutionText<N, Grouped>;
-  static constexpr const char* name = N == 1 ? "conv1d" : "conv2d";
+  static constexpr const char* name = N == 1 ? "conv1d" : N == 2 ? "conv2d" : "conv3d";
   static constexpr bool needs_box = true;
 
   template <class... T>

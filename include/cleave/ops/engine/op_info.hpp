@@ -10,6 +10,7 @@
 
 #include <cleave/core/random_state.hpp>
 #include <cleave/core/shape.hpp>
+#include <cleave/kernels/copy.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/ops/engine/operation.hpp>
 #include <cleave/placement/dim_map.hpp>
@@ -33,6 +34,9 @@ struct OpInfo {
   void (*run)(const void* op, const cleave::Task& task) = nullptr;
   /// Which indices of an operand the results read; null: its own. @see operation.hpp
   DimMap (*read_map)(const void* op, int operand, int d, const OperandRef* in) = nullptr;
+  /// Whether the operand is extended beyond its edges, and what fills the extended one; null: not.
+  bool (*extends_operand)(const void* op) = nullptr;
+  void (*fill_beyond)(const ArrayRef& x) = nullptr;
   int scans = -1;  ///< the dimension of the result whose indices depend on all before; -1: none
   bool (*scans_reversed)(const void* op) = nullptr;
   void (*add_totals)(const void* op, const ArrayRef& y, const ArrayRef& totals) = nullptr;
@@ -129,6 +133,14 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
     else return {};
   }
 
+  static bool extends_operand(const void* op) {
+    return static_cast<const Op*>(op)->extends_operand();
+  }
+  static void fill_beyond(const ArrayRef& x) {
+    using X = element_in<typename decltype(nth_type<0>(Types<T...>{}))::type>;
+    constexpr int dims = rule_of<Sig>.operand[0].dims;
+    fill_elements(kernels::On<Device>{}, strided<X, dims>(x), Op::template beyond<X>());
+  }
   static bool scans_reversed(const void* op) { return static_cast<const Op*>(op)->reversed; }
   static void add_totals(const void* op, const ArrayRef& y, const ArrayRef& totals) {
     using R = typename decltype(nth_type<0>(Results{}))::type;
@@ -150,6 +162,10 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
                 {},
                 &run};
     if constexpr (reads_more<Op>) info.read_map = &read_map;
+    if constexpr (requires { &Op::extends_operand; }) {
+      info.extends_operand = &extends_operand;
+      info.fill_beyond = &fill_beyond;
+    }
     if constexpr (requires { Op::scans; }) {
       info.scans = Op::scans;
       info.scans_reversed = &scans_reversed;

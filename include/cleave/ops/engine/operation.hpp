@@ -24,6 +24,8 @@
 //               dimension d of an operand; `in` are all, with their shapes. The kernel receives the
 //               elements that its part of the result reads (or more), from the global index
 //               task.in_box on
+//   extends_operand()   with `read_map`, of the only operand: whether the elements beyond its edges
+//               that are read exist; their value is beyond<T>(). They then are part of the operand
 //   scans       with `reads` of the same factor: the dimension of the result whose indices depend
 //   on
 //               all indices before. The kernel computes the rank's part from its own elements;

@@ -153,7 +153,7 @@ void compute(const CallContext& call, const void* op, const Shape& fresh, const 
     return;
   }
   std::optional<ReadOperands<Device>> there;
-  if (info.read_map != nullptr && call.mesh != nullptr) [[unlikely]]
+  if (info.read_map != nullptr && (call.mesh != nullptr || extends_operand(call, op))) [[unlikely]]
     in = there.emplace(call, op, in, computed, results[0].shape).data();
   const Box* const read = there.has_value() ? there->boxes() : nullptr;
   if (info.is_view) [[unlikely]]

@@ -1,0 +1,230 @@
+// Transposed convolutions as PyTorch defines them: the gradients of convolutions with respect to
+// their images, which enlarge images.
+//
+//     // y[S0,S1,R,R] = conv_transpose2d(x[S0,R,R,R], weight[R,S0,R,R])
+//     // y[S0,P]      = conv_transpose2d(x[S0,S1,..], weight[S0,R,..])    the channels of x: a sum
+//
+// Images, channels, rows and columns may be sharded. Along sharded rows and columns, ranks receive
+// the products of neighbouring shards that overlap their part of the result.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include <cleave/core/error.hpp>
+#include <cleave/ops/convolutions/conv.hpp>
+#include <cleave/ops/convolutions/windows.hpp>
+#include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/products/einsum.hpp>
+#include <cleave/ops/shapes/flatten.hpp>
+
+namespace cleave {
+
+/// Stride, padding, output padding and dilation in N dimensions, of the convolution that is
+/// transposed: `{.stride = {2, 2}, .padding = {1, 1}, .output_padding = {1, 1}}`.
+template <int N>
+struct TransposedConvolution {
+  std::array<index_t, std::size_t(N)> stride = to_array<N>(Shape::filled(N, 1));
+  std::array<index_t, std::size_t(N)> padding{};         ///< removed from both sides of the result
+  std::array<index_t, std::size_t(N)> output_padding{};  ///< added to the end of the result
+  std::array<index_t, std::size_t(N)> dilation = to_array<N>(Shape::filled(N, 1));
+};
+
+namespace detail {
+
+/// "bcpq,cnuv->bnpuqv": the products of which a transposed convolution is sums.
+template <int N, bool Grouped>
+struct TransposedText {
+  static_assert(N + 2 + N + Grouped <= max_dims,
+                "cleave: conv_transpose3d has no groups of channels: their windows have nine "
+                "dimensions");
+  static constexpr RuleText joined(const char* start, const char* end) {
+    RuleText text;
+    text += start;
+    if (Grouped) text += 'g';
+    text += end;
+    return text;
+  }
+  static constexpr RuleText text = factors_text(joined("b", N == 1   ? "cp"
+                                                            : N == 2 ? "cpq"
+                                                                     : "cpqr"),
+                                                joined("", N == 1   ? "cnu"
+                                                           : N == 2 ? "cnuv"
+                                                                    : "cnuvw"),
+                                                joined("b", N == 1   ? "npu"
+                                                            : N == 2 ? "npuqv"
+                                                                     : "npuqvrw"));
+};
+
+/// bias[n] as [n, 1, ..], which repeats along N dimensions.
+template <int N>
+constexpr auto before_images(const auto& bias) {
+  if constexpr (N == 0) return bias;
+  else return before_images<N - 1>(unsqueeze(bias, dim<-1>{}));
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// A transposed convolution over N dimensions.
+template <int N, bool Grouped>
+struct ConvTranspose : Composite {
+  TransposedConvolution<N> how{};
+  index_t groups = 1;
+
+  static constexpr const char* name = N == 1   ? "conv_transpose1d"
+                                      : N == 2 ? "conv_transpose2d"
+                                               : "conv_transpose3d";
+
+  constexpr auto body(const auto& x, const auto& weight, const auto&... bias) const {
+    using Text = cleave::detail::TransposedText<N, Grouped>;
+    OverlapAdd<2 + Grouped, N> sums;
+    for (std::size_t i = 0; i < std::size_t(N); ++i) sums.along[i] = steps(x, weight, int(i));
+    using Products = Contract<decltype(cleave::detail::einsum_of<Text>())>;
+    if constexpr (Grouped) {
+      const auto products = call_op(Products{}, grouped<1>(x), grouped<0>(weight));
+      const index_t filters = shape_of(weight)[1] * groups;
+      return plus_bias(call_op(Flatten<1, 2>{filters}, call_op(sums, products)), bias...);
+    } else {
+      return plus_bias(call_op(sums, call_op(Products{}, x, weight)), bias...);
+    }
+  }
+
+ private:
+  template <int D>
+  constexpr auto grouped(const auto& x) const {
+    return call_op(Unflatten<D, 2>{{groups, shape_of(x)[D] / groups}}, x);
+  }
+  static constexpr auto plus_bias(const auto& y) { return y; }
+  static constexpr auto plus_bias(const auto& y, const auto& bias) {
+    return add(y, cleave::detail::before_images<N>(bias));
+  }
+  constexpr cleave::detail::WindowSteps steps(const auto& x, const auto& weight, int i) const {
+    const auto at = std::size_t(i);
+    const Window window{shape_of(weight)[2 + i], how.stride[at], how.dilation[at]};
+    cleave::detail::require_window(name, x, window);
+    const index_t count = shape_of(x)[2 + i];
+    const index_t extent =
+        (count - 1) * window.stride + window.span() - 2 * how.padding[at] + how.output_padding[at];
+    const bool fits = how.padding[at] >= 0 && how.output_padding[at] >= 0 &&
+                      how.output_padding[at] < std::max(window.stride, window.dilation) &&
+                      (extent >= 0 || count == 0);
+    if (!fits && cleave::detail::knows_extents(x))
+      throw Error(name,
+                  "padding " + std::to_string(how.padding[at]) + " and output padding " +
+                      std::to_string(how.output_padding[at]) + " along dimension " +
+                      std::to_string(2 + i) +
+                      ": they must be at least 0, the second below the stride or the dilation, "
+                      "and leave a result",
+                  cleave::detail::context_of(x));
+    return cleave::detail::window_steps(name, window, how.padding[at],
+                                        count == 0 || extent < 0 ? 0 : extent);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+template <int N, bool Grouped, class... R, class X, class W, class... B>
+constexpr auto transposed_convolution(const X& x, const W& weight, index_t groups,
+                                      const TransposedConvolution<N>& how, const B&... bias) {
+  static_assert(X::dims == N + 2 && W::dims == N + 2 && ((B::dims == 1) && ...),
+                "cleave: a transposed convolution takes x [images, channels, ..], weight "
+                "[channels, filters, ..] and bias [filters]");
+  static_assert(std::is_same_v<typename X::value_type, typename W::value_type> &&
+                    (std::is_same_v<typename X::value_type, typename B::value_type> && ...),
+                "cleave: the operands of a convolution have different element types; cast one");
+  const index_t channels = shape_of(x)[1];
+  if (groups < 1 || ((channels != shape_of(weight)[0] || channels % groups != 0) &&
+                     knows_extents(x) && knows_extents(weight))) {
+    ErrorContext context = context_of(x);
+    context.shapes += " and " + to_string(shape_of(weight));
+    throw Error(ops::ConvTranspose<N, Grouped>::name,
+                "x has " + std::to_string(channels) + " channels, the weight is for " +
+                    std::to_string(shape_of(weight)[0]) + " in " + std::to_string(groups) +
+                    " groups",
+                context);
+  }
+  return call_op<R...>(ops::ConvTranspose<N, Grouped>{{}, how, groups}, x, weight, bias...);
+}
+
+}  // namespace detail
+
+/// Two-dimensional transposed convolution, plus a bias per filter:
+/// `conv_transpose2d(x, weight, bias, {.stride = {2, 2}})`.
+///
+/// @param x       [images, channels, rows, columns]
+/// @param weight  [channels, filters, rows, columns]
+/// @param bias    [filters]
+/// @return        [images, filters, rows, columns]: an extent n of x becomes (n - 1) stride +
+///                dilation (size - 1) + 1 - 2 padding + output padding. Without bias, Partial<Sum>
+///                on the axes that shard channels of x
+/// @collective    every rank of the mesh, if an operand has to be redistributed, or rows or columns
+///                are sharded
+/// @cost          memory for the windows of the result of all images; receives those positions of
+///                windows that overlap the rank's part of the result
+/// @throws Error  if the channels do not match, a stride or a dilation is below 1, a padding is
+///                negative, or an output padding is not below the stride or the dilation
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv_transpose2d(const X& x, const W& weight, const B& bias,
+                                const TransposedConvolution<2>& how = {}) {
+  return detail::transposed_convolution<2, false, R...>(x, weight, 1, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv_transpose2d(const X& x, const W& weight,
+                                const TransposedConvolution<2>& how = {}) {
+  return detail::transposed_convolution<2, false, R...>(x, weight, 1, how);
+}
+
+/// Of groups of channels: weight [channels, filters / groups, rows, columns].
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv_transpose2d(const X& x, const W& weight, const B& bias, ChannelGroups groups,
+                                const TransposedConvolution<2>& how = {}) {
+  return detail::transposed_convolution<2, true, R...>(x, weight, groups.count, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv_transpose2d(const X& x, const W& weight, ChannelGroups groups,
+                                const TransposedConvolution<2>& how = {}) {
+  return detail::transposed_convolution<2, true, R...>(x, weight, groups.count, how);
+}
+
+/// One-dimensional: x [images, channels, length]. Otherwise as conv_transpose2d.
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv_transpose1d(const X& x, const W& weight, const B& bias,
+                                const TransposedConvolution<1>& how = {}) {
+  return detail::transposed_convolution<1, false, R...>(x, weight, 1, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv_transpose1d(const X& x, const W& weight,
+                                const TransposedConvolution<1>& how = {}) {
+  return detail::transposed_convolution<1, false, R...>(x, weight, 1, how);
+}
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv_transpose1d(const X& x, const W& weight, const B& bias, ChannelGroups groups,
+                                const TransposedConvolution<1>& how = {}) {
+  return detail::transposed_convolution<1, true, R...>(x, weight, groups.count, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv_transpose1d(const X& x, const W& weight, ChannelGroups groups,
+                                const TransposedConvolution<1>& how = {}) {
+  return detail::transposed_convolution<1, true, R...>(x, weight, groups.count, how);
+}
+
+/// Three-dimensional: x [images, channels, layers, rows, columns]. Otherwise as conv_transpose2d,
+/// without groups.
+template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
+constexpr auto conv_transpose3d(const X& x, const W& weight, const B& bias,
+                                const TransposedConvolution<3>& how = {}) {
+  return detail::transposed_convolution<3, false, R...>(x, weight, 1, how, bias);
+}
+template <class... R, AnyTensor X, AnyTensor W>
+constexpr auto conv_transpose3d(const X& x, const W& weight,
+                                const TransposedConvolution<3>& how = {}) {
+  return detail::transposed_convolution<3, false, R...>(x, weight, 1, how);
+}
+
+}  // namespace cleave
