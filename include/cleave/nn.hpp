@@ -22,5 +22,6 @@
 #include <cleave/nn/tree.hpp>
 #include <cleave/nn/visit.hpp>
 #include <cleave/nn/with_paths.hpp>
+#include <cleave/ops/convolutions/conv_transpose.hpp>
 #include <cleave/ops/losses/class_losses.hpp>
 #include <cleave/ops/losses/losses.hpp>
