@@ -1,9 +1,11 @@
 // Stencils between grids: restriction, interpolation, corrections, on any number of ranks.
 #include <algorithm>
 #include <array>
+#include <complex>
 #include <cstdint>
 
 #include <cleave/comm/trace.hpp>
+#include <cleave/dtensor/factories.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 
 #include "errors.hpp"
@@ -47,8 +49,23 @@ std::array<index_t, Rank> array_of_extents(const Indices& from) {
   return to;
 }
 
-/// Compares a stencil of one field with naive loops: on a Tensor, on DTensors, and with targets
-/// of other extents.
+/// A field with a margin, which is filled with numbers that must not be read.
+template <class T, class Mesh, std::size_t Rank, class... P>
+auto with_filled_margin(const Tensor<T, int(Rank)>& whole, const index_t (&extents)[Rank],
+                        index_t width, const Mesh& mesh, P... p) {
+  const auto u = empty<T>(extents, mesh, p..., margin(width));
+  const auto part = u.to_local();
+  if (const auto* margin = detail::margin_around(part.storage(), part.view())) {
+    index_t n = 1;
+    for (int d = 0; d < int(Rank); ++d) n *= part.extent(d) + 2 * margin->width[d];
+    std::fill_n(static_cast<T*>(margin->memory.get()), n, T(-77));
+  }
+  part.copy_(distribute_tensor(whole, mesh, p...).to_local());
+  return u;
+}
+
+/// Compares a stencil of one field with naive loops: on a Tensor, on DTensors, with margins, and
+/// with targets of other extents.
 template <class T, class S, class E, class Mesh, std::size_t Rank, class... P>
 void check_strided(const S& stencil, const E& of, const Mesh& mesh, const index_t (&extents)[Rank],
                    P... p) {
@@ -68,6 +85,11 @@ void check_strided(const S& stencil, const E& of, const Mesh& mesh, const index_
   v.to_local().fill_(T(-1));
   apply(out(v), stencil, u, of);
   CHECK(same_bits(v.full_tensor(), expected));
+  for (const index_t width : {1, 4}) {
+    const auto x = with_filled_margin(whole, extents, width, mesh, p...);
+    for (int again = 0; again < 2; ++again)
+      CHECK(same_bits(apply(stencil, x, of).full_tensor(), expected));
+  }
   if (has_edge_none(grid.beyond)) return;
   for (const index_t more : {-1, 1, 2}) {
     Indices other = natural;
@@ -82,6 +104,16 @@ void check_strided(const S& stencil, const E& of, const Mesh& mesh, const index_
     CHECK(same_bits(placed.full_tensor(), wanted));
   }
 }
+
+/// The same stencils with a declared reach.
+template <int Lo, int Hi, int N>
+struct DeclaredCoarse : Coarse<Lo, Hi, N> {
+  static constexpr auto reach = star(Sides{Lo, Hi});
+};
+template <int Lo, int Hi, int N>
+struct DeclaredFine : Fine<Lo, Hi, N> {
+  static constexpr auto reach = star(Sides{Lo, Hi + 1});
+};
 
 template <class S, class T = double, class E>
 void check_strided_line(World& world, const E& of) {
@@ -145,6 +177,9 @@ TEST_CASE("elements of all types move between grids") {
     check_strided_line<Coarse<-1, 1, 2>, float>(world, edges(periodic));
     check_strided_line<Fine<-1, 1, 2>, half>(world, edges(neumann));
     check_strided_line<Coarse<-1, 2, 3>, std::int32_t>(world, edges(zero));
+    check_strided_line<DeclaredCoarse<-1, 2, 2>, std::complex<double>>(world, edges(periodic));
+    check_strided_line<DeclaredFine<-1, 1, 2>, std::complex<float>>(world, edges(dirichlet(2.0)));
+    check_strided_line<DeclaredFine<-2, 0, 3>>(world, edges(neumann));
   });
 }
 
