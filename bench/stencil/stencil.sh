@@ -1,7 +1,10 @@
 # shellcheck shell=sh
-# Sourced by bench/run.sh: stencils on one core, and the exchange of ghosts between processes.
-need petsc-dev
+# Sourced by bench/run.sh: stencils on one core, the exchange of ghosts between processes, and
+# between hosts that are network namespaces of this machine, half a millisecond from each other.
+need petsc-dev iproute2 util-linux
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
-ninja -C build-bench bench/stencil_kernels bench/stencil_mpi >&2
+ninja -C build-bench bench/stencil_kernels bench/stencil_mpi bench/stencil_hosts >&2
 build-bench/bench/stencil_kernels
 for processes in 2 4; do mpi_launch $processes build-bench/bench/stencil_mpi; done
+python3 tests/cluster/cluster.py --hosts 2 --ranks 1 --delay 0.5 \
+  env CLEAVE_TUNE=measure build-bench/bench/stencil_hosts 2x1_0.5ms

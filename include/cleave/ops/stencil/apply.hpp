@@ -93,7 +93,7 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
     fields.domain =
         stencil_domain(S::name, fields.window, target_extents<Call>(targets), first.context());
     if constexpr (Steps == 1) {
-      exchange_ghosts(S::name, fields, First::layout, mesh);
+      exchange_or_start(S::name, fields, First::layout, mesh);
     } else {
       plan = plan_repeat(S::name, fields, Call::results(), Steps, First::layout, first.context());
       exchange_ghosts_of_steps(S::name, fields, First::layout, mesh);

@@ -15,6 +15,7 @@
 #include <cleave/ops/engine/operand.hpp>
 #include <cleave/ops/stencil/edges.hpp>
 #include <cleave/ops/stencil/filled_margin.hpp>
+#include <cleave/ops/stencil/overlap_ghosts.hpp>
 #include <cleave/ops/stencil/reach.hpp>
 #include <cleave/ops/stencil/stencil_plan.hpp>
 #include <cleave/ops/stencil/stencil_rows.hpp>
@@ -216,7 +217,15 @@ void compute_stencil(const S& stencil, StencilFields& fields, const std::tuple<X
                       {ResultRow<typename Y::value_type>{to.data(), Shape(to.strides())}...},
                       fields.part.begin};
     const StencilKernel kernel = loops.kernel();
-    sweep_stencil(fields.window, kernel, fields.part);
+    if (fields.arriving != nullptr) {
+      const Box inner = inner_results(fields);
+      sweep_stencil(fields.window, kernel, inner);
+      finish_exchange(fields);
+      each_box_around(fields.part, inner,
+                      [&](const Box& side) { sweep_stencil(fields.window, kernel, side); });
+    } else {
+      sweep_stencil(fields.window, kernel, fields.part);
+    }
     const auto finish = [](const auto& target, const auto& computed) {
       if (computed.data() != target.data()) target.copy_(computed);
       else note_change(Host{}, target.storage());

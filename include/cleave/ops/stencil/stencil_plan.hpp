@@ -21,6 +21,8 @@
 
 namespace cleave::detail {
 
+struct ArrivingGhosts;
+
 /// The fields of a call on this rank, and the indices for which it computes the stencil.
 struct StencilFields {
   std::vector<FieldWindow> window{};
@@ -29,6 +31,7 @@ struct StencilFields {
   Box domain{};                               ///< of all ranks
   Box part{};                                 ///< of this rank
   std::vector<std::shared_ptr<void>> ghosts{};
+  std::shared_ptr<ArrivingGhosts> arriving{};  ///< null: all ghosts are there
 };
 
 /// The indices for which a stencil is computed: all, except where edges are `none`.
@@ -117,11 +120,6 @@ struct GhostExchange {
 /// @throws Error if a field has ghosts already, and the result is cut otherwise than the field
 CLEAVE_INLINE GhostExchange prepare_ghosts(const char* name, StencilFields& fields,
                                            const Layout& layout, const MeshState& mesh);
-
-/// Reads what this rank's part of the result needs of distributed fields.
-/// @collective every rank of the mesh, if elements of other ranks are read
-CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, const Layout& layout,
-                                   const MeshState& mesh);
 
 /// The indices for which a field has memory: its own, and those of its margin.
 CLEAVE_INLINE Box room_of(const FieldWindow& field, const ReturnMargin& margin);
