@@ -62,6 +62,8 @@ void step(World& world) {
   std::vector<Layout> schemas;
   for (const spmd::ErasedTensor& input : inputs) schemas.push_back(input.layout);
   const spmd::Program program = spmd::expand(traced_step(), schemas, {.mesh = mesh.extents()});
+  reset_memory_peak();
+  const std::size_t before = memory_stats().allocated;
   spmd::Runner runner(program, mesh);
 
   std::vector<spmd::ErasedTensor> by_program, by_calls;
@@ -73,6 +75,7 @@ void step(World& world) {
     by_calls.insert(by_calls.begin(), spmd::erased(resolve(loss)));
   };
   run_program();
+  const auto peak = double(memory_stats().peak - before);
   call();
   for (std::size_t i = 0; i < by_program.size(); ++i) {
     const View &a = by_program[i].local, &b = by_calls[i].local;
@@ -89,6 +92,7 @@ void step(World& world) {
   if (world.rank() != 0) return;
   std::printf("spmd.gpt_step.program_ms %.2f ms\n", 1e3 * median(runs));
   std::printf("spmd.gpt_step.calls_ms %.2f ms\n", 1e3 * median(calls));
+  std::printf("spmd.peak_predicted_over_measured %.3f ratio\n", double(runner.peak_bytes()) / peak);
   std::printf("spmd.gpt_step.vs_eager %.2f ratio\n", median(ratios));
 }
 

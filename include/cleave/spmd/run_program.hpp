@@ -27,9 +27,12 @@
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/spmd/erased_tensor.hpp>
+#include <cleave/spmd/fused_loop.hpp>
 #include <cleave/spmd/leaves.hpp>
 #include <cleave/spmd/passes/memory_plan.hpp>
 #include <cleave/spmd/program.hpp>
+#include <cleave/spmd/run_checks.hpp>
+#include <cleave/spmd/value_slot.hpp>
 #include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
@@ -56,13 +59,14 @@ class Runner {
         inputs_(std::size_t(of.inputs)),
         draws_(of.draws),
         slots_(values_.size()) {
-    require_fit(of, of.device);
-    for (std::size_t i = 0; i < values_.size(); ++i) prepare_slot(slots_[i], values_[i]);
+    detail::require_fit(of, Device::name, *mesh_);
+    for (std::size_t i = 0; i < values_.size(); ++i) slots_[i].prepare(values_[i], mesh_);
     for (Instruction& instruction : code_)
       if (instruction.is_number) prepare_number(instruction);
       else if (instruction.kind == InstructionKind::move)
         plans_.push_back(plan_of_move(instruction));
-    if (on.is_member() && !cleave::detail::is_dry()) take_memory(of);
+    if constexpr (std::is_same_v<Device, Host>)
+      if (on.is_member() && !cleave::detail::is_dry()) take_memory(of);
   }
   template <AnyProgram P, class... Axes>
   Runner(const P& of, const DeviceMesh<Device, Axes...>& on) : Runner(of, on.state()) {
@@ -117,14 +121,7 @@ class Runner {
   }
 
  private:
-  /// A value while the program runs.
-  struct Slot {
-    std::shared_ptr<void> storage{};
-    index_t offset = MemoryPlan::elsewhere;  ///< of the elements in the block
-    std::size_t bytes = 0;
-    Shape shape{}, extents{}, strides{};
-    OperandRef operand{};  ///< refers to the members above; for an input, to the caller's tensor
-  };
+  using Slot = detail::ValueSlot;
 
   /// Frees the values that a run leaves behind: the outputs, or all values after an exception.
   struct Cleared {
@@ -139,41 +136,10 @@ class Runner {
     }
   };
 
-  void require_fit(const ProgramFacts& of, std::string_view device) const {
-    const Shape& extents = mesh_->extents();
-    if (of.fault)
-      throw Error("spmd::run", "the program could not be expanded: " + to_string(of.fault));
-    if (of.axes != extents.dims)
-      throw Error("spmd::run",
-                  "the program is for " + std::to_string(of.axes) + " mesh axes, not for " +
-                      std::to_string(extents.dims),
-                  {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
-    if (of.mesh.dims > 0 && !(of.mesh == extents))
-      throw Error("spmd::run",
-                  "the program was expanded for a mesh of extents " + cleave::to_string(of.mesh) +
-                      ", not " + cleave::to_string(extents),
-                  {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
-    if (device != Device::name)
-      throw Error(
-          "spmd::run",
-          "the program was traced for device " + std::string(device) + ", not for " + Device::name,
-          {.mesh = mesh_->describe(), .rank = mesh_->world_rank()});
-  }
-
-  void prepare_slot(Slot& slot, const PlacedValue& value) {
-    slot.shape = value.shape;
-    slot.extents.dims = slot.strides.dims = value.shape.dims;
-    slot.operand = {{nullptr, slot.extents.begin(), slot.strides.begin(), value.shape.dims},
-                    slot.shape.begin(),
-                    value.dtype,
-                    &value.layout,
-                    mesh_,
-                    &slot.storage};
-  }
-
   template <AnyProgram P>
   void take_memory(const P& of) {
-    const MemoryPlan plan = plan_memory(of, mesh_->extents(), mesh_->coordinate());
+    runs_ = fuse_elementwise(of);
+    const MemoryPlan plan = plan_memory(of, mesh_->extents(), mesh_->coordinate(), runs_);
     for (std::size_t v = 0; v < slots_.size(); ++v) {
       slots_[v].offset = plan.offset[v];
       slots_[v].bytes = std::size_t(plan.bytes[v]);
@@ -207,18 +173,33 @@ class Runner {
     take(inputs);
     if (draws_ > 0) state_ = take_state();
     const Plan* plan = plans_.data();
+    const FusedRun* next = runs_.data();
     for (std::size_t i = inputs_; i < code_.size(); ++i) {
       const Instruction& instruction = code_[i];
+      if (next != runs_.data() + runs_.size() && next->begin == int(i)) {
+        i = std::size_t(compute_run(*next++)) - 1;
+        continue;
+      }
       if (instruction.kind == InstructionKind::compute && instruction.operands == 0)
         make_part(instruction);
       else if (instruction.kind == InstructionKind::compute) compute(instruction);
       else if (instruction.kind == InstructionKind::move) move(instruction, *plan++);
       else if (instruction.is_number) continue;
-      else make_constant(instruction);
+      else detail::make_constant<Device>(slot_of(instruction), instruction, value_of(instruction));
       free_after(int(i), instruction);
     }
     cleared.finished = true;
     return finish();
+  }
+
+  void make_part(const Instruction& instruction) {
+    const RandomState state = state_of(instruction);
+    detail::make_part<Device>(slot_of(instruction), instruction, value_of(instruction), mesh_,
+                              draws_ > 0 ? &state : nullptr);
+  }
+  Slot& slot_of(const Instruction& instruction) { return slots_[std::size_t(instruction.first)]; }
+  const PlacedValue& value_of(const Instruction& instruction) const {
+    return values_[std::size_t(instruction.first)];
   }
 
   /// The random state of a run. Inside a region every drawn array is checked, as in eager calls.
@@ -245,69 +226,14 @@ class Runner {
     for (std::size_t i = 0; i < inputs_; ++i) {
       const OperandRef& x = inputs[i];
       const PlacedValue& value = values_[i];
-      if (!accepts(value, x)) throw_refused(i, x);
+      if (!detail::accepts(value, x, *mesh_))
+        detail::throw_refused(i, code_[i].name, value, x, *mesh_);
       OperandRef& operand = slots_[i].operand;
       operand.data = x.data;
       operand.extents = x.extents;
       operand.strides = x.strides;
       operand.storage = x.storage;
     }
-  }
-
-  /// Whether an input matches the program. Ranks outside the mesh do not know extents.
-  bool accepts(const PlacedValue& value, const OperandRef& x) const {
-    if (x.dtype != value.dtype || x.dims != value.shape.dims || !(*x.layout == value.layout) ||
-        !(*x.mesh == *mesh_))
-      return false;
-    for (int d = 0; d < x.dims && mesh_->is_member(); ++d)
-      if (x.shape[d] != value.shape[d]) return false;
-    return true;
-  }
-
-  [[noreturn]] void throw_refused(std::size_t i, const OperandRef& x) const {
-    const PlacedValue& value = values_[i];
-    const Shape shape = cleave::detail::shape_at(x.shape, x.dims);
-    std::string text = std::string("input ") + std::to_string(i) + " '" + code_[i].name + "' is " +
-                       detail::described(x.dtype, shape, *x.layout);
-    if (!(*x.mesh == *mesh_)) text += " on another mesh than the program's";
-    text += ", the program takes " + detail::described(value.dtype, value.shape, value.layout);
-    throw Error("spmd::run", text, detail::context_of(shape, *x.layout, *x.mesh));
-  }
-
-  /// A 0-dimensional tensor. New in each run, because an output may share it.
-  void make_constant(const Instruction& instruction) {
-    const auto value = std::size_t(instruction.first);
-    Slot& slot = slots_[value];
-    const std::size_t bytes = size_of(values_[value].dtype);
-    slot.storage = allocate_bytes(Device{}, bytes);
-    slot.operand.data = slot.storage.get();
-    const void* const number = instruction.attributes.bytes.data();
-    if constexpr (std::is_same_v<Device, Host>) std::memcpy(slot.storage.get(), number, bytes);
-    else transfer(Host{}, Device{}, number, slot.storage.get(), bytes);
-  }
-
-  /// This rank's part of the array of a factory.
-  void make_part(const Instruction& instruction) {
-    const auto value = std::size_t(instruction.first);
-    Slot& slot = slots_[value];
-    const Box box = cleave::detail::local_box(mesh_, &values_[value].layout, slot.shape);
-    redistribution::Block block =
-        redistribution::allocate<Device>(values_[value].dtype, box.extents());
-    slot.storage = std::move(block.storage);
-    slot.extents = block.view.extents;
-    slot.strides = block.view.strides;
-    slot.operand.data = block.view.data;
-    if (cleave::detail::is_dry()) return;
-    cleave::ArrayRef out{slot.operand.data, slot.extents.begin(), slot.strides.begin(),
-                         slot.shape.dims};
-    Task task;
-    task.name = instruction.name;
-    task.in = &slot.operand;
-    task.out = &out;
-    task.box = &box;
-    const RandomState state = state_of(instruction);
-    task.draws = draws_ > 0 ? &state : nullptr;
-    instruction.op->run(instruction.attributes.bytes.data(), task);
   }
 
   void compute(const Instruction& instruction) {
@@ -324,11 +250,9 @@ class Runner {
       out[k].extents = slot.extents.values.data();
       out[k].strides = slot.strides.values.data();
       if (results > 1) layouts[k] = values_[first + k].layout;
-      if (slot.offset >= 0) {
-        out[k].data = static_cast<std::byte*>(block_.get()) + slot.offset;
-        out[k].room = slot.bytes;
-        out[k].storage = std::shared_ptr<void>(block_, out[k].data);
-      }
+      if (slot.offset < 0) continue;
+      take_planned(slot, out[k].storage, out[k].data);
+      out[k].room = slot.bytes;
     }
     cleave::detail::CallContext call(*instruction.op, in.data());
     const RandomState state = state_of(instruction);
@@ -341,6 +265,46 @@ class Runner {
       slots_[first + k].storage = std::move(out[k].storage);
       slots_[first + k].operand.data = out[k].data;
     }
+  }
+
+  /// Computes a run of elementwise operations. @return the instruction after it
+  int compute_run(const FusedRun& run) {
+    const int made = code_[std::size_t(run.begin)].first;
+    const auto keeps_one_block = [&](int value) {
+      return value >= made && values_[std::size_t(value)].last_use < run.end;
+    };
+    for (int n = run.begin; n < run.end; ++n) {
+      const Instruction& instruction = code_[std::size_t(n)];
+      std::array<OperandRef, std::size_t(max_operands)> in;
+      unsigned one_block = unsigned(keeps_one_block(instruction.first)) << max_operands;
+      for (int k = 0; k < instruction.operands; ++k) {
+        const int x = instruction.operand[std::size_t(k)];
+        in[std::size_t(k)] = slots_[std::size_t(x)].operand;
+        one_block |= unsigned(keeps_one_block(x)) << k;
+      }
+      const PlacedValue& value = values_[std::size_t(instruction.first)];
+      Slot& slot = slots_[std::size_t(instruction.first)];
+      const cleave::detail::CallContext call(*instruction.op, in.data());
+      cleave::detail::RawResult y;
+      y.shape = slot.shape.values.data();
+      y.extents = slot.extents.values.data();
+      y.strides = slot.strides.values.data();
+      set_extents(call, in.data(), {}, &value.layout, 0, y);
+      if (slot.offset >= 0) take_planned(slot, slot.storage, slot.operand.data);
+      else slot.template allocate<Device>(value.dtype);
+      if (n == run.begin) loop_.begin(slot.extents);
+      loop_.add(call, instruction.attributes.bytes.data(), in.data(), one_block, slot.operand.data,
+                value.dtype);
+    }
+    loop_.run();
+    for (int n = run.begin; n < run.end; ++n) free_after(n, code_[std::size_t(n)]);
+    return run.end;
+  }
+
+  /// Takes the memory that is planned for a value.
+  void take_planned(const Slot& slot, std::shared_ptr<void>& storage, void*& data) const {
+    data = static_cast<std::byte*>(block_.get()) + slot.offset;
+    storage = std::shared_ptr<void>(block_, data);
   }
 
   void move(const Instruction& instruction, const Plan& plan) {
@@ -372,18 +336,8 @@ class Runner {
   }
 
   ErasedTensor erased_value(std::size_t value) const {
-    const redistribution::Block block = output(slots_[value].operand);
+    const redistribution::Block block = detail::output_of<Device>(slots_[value].operand);
     return {block.storage, block.view, values_[value].shape, values_[value].layout};
-  }
-
-  /// The elements of an output, copied if they repeat: the caller may change them.
-  static redistribution::Block output(const OperandRef& x) {
-    redistribution::Block block = cleave::detail::block_of(x);
-    if (cleave::detail::has_distinct_elements(block.view)) return block;
-    redistribution::Block dense =
-        redistribution::allocate<Device>(block.view.dtype, block.view.extents);
-    strided_copy(Device{}, block.view, dense.view);
-    return dense;
   }
 
   template <class Mesh, class... Y>
@@ -434,7 +388,7 @@ class Runner {
 
   template <class Y, class Mesh>
   static Y dtensor(const Slot& slot, const Mesh& mesh) {
-    redistribution::Block block = output(slot.operand);
+    redistribution::Block block = detail::output_of<Device>(slot.operand);
     return detail::dtensor_of<Y>(std::move(block.storage), block.view, mesh, slot.shape);
   }
 
@@ -447,6 +401,8 @@ class Runner {
   RandomState state_{};            ///< the random state of the current run
   std::vector<Slot> slots_;        ///< one per value
   std::shared_ptr<void> block_{};  ///< memory of values. @see MemoryPlan
+  std::vector<FusedRun> runs_{};   ///< in order
+  detail::FusedLoop loop_{};
   index_t peak_ = 0;
   std::vector<Plan> plans_{};            ///< of the moves, in order
   std::shared_ptr<const void> owner_{};  ///< keeps a DeviceMesh alive; null for a MeshState

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/placement/ownership.hpp>
 #include <cleave/spmd/count.hpp>
+#include <cleave/spmd/passes/fuse_elementwise.hpp>
 #include <cleave/spmd/program.hpp>
 
 namespace cleave::spmd {
@@ -85,14 +87,21 @@ class FreeList {
 template <AnyProgram P>
 class MemoryPlanner {
  public:
-  constexpr MemoryPlanner(const P& of, const Shape& mesh, const Shape& coordinate)
-      : program_(of), mesh_(mesh), owner_(of.values.size()), until_(of.values.size(), -1) {
+  constexpr MemoryPlanner(const P& of, const Shape& mesh, const Shape& coordinate,
+                          std::span<const FusedRun> runs)
+      : program_(of),
+        mesh_(mesh),
+        runs_(runs),
+        owner_(of.values.size(), 0),
+        until_(of.values.size(), -1) {
     for (const PlacedValue& value : of.values) {
       const index_t elements = local_shape(value.layout, value.shape, mesh, coordinate).product();
       plan_.bytes.push_back(elements * index_t(size_of(value.dtype)));
       plan_.offset.push_back(MemoryPlan::elsewhere);
     }
     find_owners();
+    for (const FusedRun& run : runs)
+      for (int i = run.begin; i < run.end; ++i) keep_one_block(run, of.code[std::size_t(i)].first);
     for (std::size_t i = 0; i < of.code.size(); ++i) place(int(i), of.code[i]);
     plan_.block = free_.size();
   }
@@ -120,17 +129,32 @@ class MemoryPlanner {
       }
   }
 
+  constexpr void keep_one_block(const FusedRun& run, int value) {
+    const index_t most =
+        FusedRun::block * index_t(size_of(program_.values[std::size_t(value)].dtype));
+    index_t& bytes = plan_.bytes[std::size_t(value)];
+    if (is_internal(program_, run, value)) bytes = std::min(bytes, most);
+  }
+
+  /// The run that an instruction belongs to; else an empty one.
+  constexpr FusedRun run_of(int instruction) {
+    while (!runs_.empty() && runs_[0].end <= instruction) runs_ = runs_.subspan(1);
+    return !runs_.empty() && runs_[0].begin <= instruction ? runs_[0]
+                                                           : FusedRun{instruction, instruction + 1};
+  }
+
   constexpr index_t room(int value) const {
     return (plan_.bytes[std::size_t(value)] + alignment - 1) / alignment * alignment;
   }
 
   constexpr void place(int now, const Instruction& i) {
+    const FusedRun run = run_of(now);
     for (int k = 0; k < i.results; ++k) {
       const int v = i.first + k;
       if (i.kind == InstructionKind::input || i.is_number) continue;
       if (is_kernel(i) && until_[std::size_t(v)] != PlacedValue::kept) {
         if (plan_.bytes[std::size_t(v)] == 0) continue;
-        const int under = i.results == 1 ? overwritten(now, i) : -1;
+        const int under = i.results == 1 ? overwritten(now, i, run) : -1;
         plan_.offset[std::size_t(v)] =
             under < 0 ? free_.take(room(v)) : plan_.offset[std::size_t(under)];
         if (under >= 0) std::erase(held_, under);
@@ -141,7 +165,7 @@ class MemoryPlanner {
         elsewhere_.push_back(v);
       }
     }
-    release(now);
+    if (now + 1 == run.end) release(now);
   }
 
   constexpr bool allocates(const Instruction& i) const {
@@ -149,23 +173,35 @@ class MemoryPlanner {
   }
 
   /// An operand whose memory the result can take, or -1: of the same extents, in memory that
-  /// nothing else reads now or later.
-  constexpr int overwritten(int now, const Instruction& i) const {
+  /// nothing else reads now or later. In a run, blocks are written before later blocks are read.
+  constexpr int overwritten(int now, const Instruction& i, const FusedRun& run) const {
     if (!i.op->is_elementwise) return -1;
     const PlacedValue& y = program_.values[std::size_t(i.first)];
     for (int k = 0; k < i.operands; ++k) {
       const int x = i.operand[std::size_t(k)];
       const PlacedValue& value = program_.values[std::size_t(x)];
-      bool fits = plan_.offset[std::size_t(x)] >= 0 && until_[std::size_t(x)] == now &&
-                  value.shape == y.shape && value.layout == y.layout &&
-                  size_of(value.dtype) == size_of(y.dtype);
-      for (int j = 0; j < i.operands; ++j) {
-        const int other = i.operand[std::size_t(j)];
-        fits = fits && (other == x || owner_[std::size_t(other)] != x);
-      }
-      if (fits) return x;
+      if (plan_.offset[std::size_t(x)] >= 0 && until_[std::size_t(x)] == now &&
+          value.shape == y.shape && value.layout == y.layout &&
+          size_of(value.dtype) == size_of(y.dtype) &&
+          plan_.bytes[std::size_t(x)] >= plan_.bytes[std::size_t(i.first)] && !is_viewed(x, run) &&
+          (is_internal(program_, run, i.first) || !is_made_in(run, x)))
+        return x;
     }
     return -1;
+  }
+  /// Whether an instruction of a run reads a view of a value.
+  constexpr bool is_viewed(int x, const FusedRun& run) const {
+    for (int n = run.begin; n < run.end; ++n) {
+      const Instruction& reader = program_.code[std::size_t(n)];
+      for (int j = 0; j < reader.operands; ++j) {
+        const int other = reader.operand[std::size_t(j)];
+        if (other != x && owner_[std::size_t(other)] == x) return true;
+      }
+    }
+    return false;
+  }
+  constexpr bool is_made_in(const FusedRun& run, int x) const {
+    return x >= program_.code[std::size_t(run.begin)].first && is_internal(program_, run, x);
   }
 
   /// Frees what is not needed after an instruction.
@@ -180,6 +216,7 @@ class MemoryPlanner {
 
   const P& program_;
   const Shape& mesh_;
+  std::span<const FusedRun> runs_;  ///< from the current one on
   MemoryPlan plan_{};
   std::vector<int> owner_;        ///< per value: in whose memory it may lie
   std::vector<index_t> until_;    ///< per owner: the last instruction that needs its memory
@@ -192,10 +229,12 @@ class MemoryPlanner {
 }  // namespace detail
 
 /// Plans the memory of the rank at `coordinate` of a mesh with these extents.
+/// @param runs  computed block by block. @see fuse_elementwise
 /// @cost linear in the instructions times the values that live at a time
 template <AnyProgram P>
-constexpr MemoryPlan plan_memory(const P& program, const Shape& mesh, const Shape& coordinate) {
-  return detail::MemoryPlanner<P>(program, mesh, coordinate).take();
+constexpr MemoryPlan plan_memory(const P& program, const Shape& mesh, const Shape& coordinate,
+                                 std::span<const FusedRun> runs = {}) {
+  return detail::MemoryPlanner<P>(program, mesh, coordinate, runs).take();
 }
 
 }  // namespace cleave::spmd
