@@ -104,6 +104,21 @@ TEST_CASE("gradients of stencils are those of naive loops on any mesh") {
   });
 }
 
+TEST_CASE("repeated steps have the gradient of single ones") {
+  on_ranks({1, 2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto w = numbered<double>({7, 5}, 2);
+    const auto of = edges(periodic);
+    const auto u = requires_grad(distribute_tensor(numbered<double>({7, 5}, 1), mesh, Shard<0>{}));
+    backward(sum(apply(repeat<3>(Heat{}), u, of) * distribute_tensor(w, mesh, Shard<0>{})));
+    std::array<Elements, 1> expected{elements_of(w)};  // Heat is symmetric
+    for (int step = 0; step < 3; ++step)
+      expected[0] =
+          naive_results<double>(Heat{}, {7, 5}, expected, beyond_all(of, 2), {0, 0}, {7, 5});
+    CHECK(elements_of(grad(u).full_tensor()) == expected[0]);
+  });
+}
+
 TEST_CASE("stencils of local tensors and numbers have gradients") {
   const auto x = requires_grad(numbered<double>({3, 4}));
   backward(sum(apply(Source{}, x, 2.0, edges(zero))));
