@@ -2,6 +2,7 @@
 #include <array>
 
 #include <cleave/comm/functional.hpp>
+#include <cleave/grad/backward.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/elementwise/in_place.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
@@ -33,8 +34,12 @@ static_assert(check_expands<graph, schemas>());
 
 auto control(const Mesh& mesh, const Rows& x, const Whole& w) { return run<program>(mesh, x, w); }
 
-#ifdef traced_value_in_place  // says: cleave: traced programs cannot contain operations in place
-void in_place(const Traced<float, 2>& x) { add_(x, 1); }
+#ifdef tensor_in_place_with_a_traced_value  // says: cleave: an operation in place mixes traced values with tensors
+void in_place(const Tensor<float, 2>& x, const Traced<float, 2>& y) { add_(x, y); }
+#endif
+
+#ifdef tracked_traced_value_in_place  // says: cleave: an operation in place cannot change a value that tracks gradients
+void tracked_in_place(const Tracked<Traced<float, 2>>& x) { add_(x, 1); }
 #endif
 
 #ifdef fewer_schemas_than_inputs  // says: cleave: a graph must be expanded with exactly one schema per input

@@ -91,6 +91,12 @@ bool same_bits(const Tensor<T, Rank, TestDevice>& a, const Tensor<T, Rank, TestD
          std::memcmp(left.data(), right.data(), std::size_t(a.size()) * sizeof(T)) == 0;
 }
 
+/// Calls f with a mesh of one axis.
+template <class F>
+void on_line(World& world, const F& f) {
+  f(init_device_mesh<dp>(world, {world.size()}, TestDevice{}));
+}
+
 /// Calls f on x, and runs the program of f on x twice.
 template <class F, class First, class... X>
 void check_like_eager(const F& f, const First& first, const X&... x) {

@@ -29,11 +29,6 @@ using S0 = Shard<0>;
 using S1 = Shard<1>;
 using Sums = Partial<Sum>;
 
-/// Calls f with a mesh of one axis and with one of two.
-template <class F>
-void on_line(World& world, const F& f) {
-  f(init_device_mesh<dp>(world, {world.size()}, TestDevice{}));
-}
 template <class F>
 void on_square(World& world, const F& f) {
   f(init_device_mesh<dp, tp>(world, {world.size() == 6 ? 3 : 2, 2}, TestDevice{}));

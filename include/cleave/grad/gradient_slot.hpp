@@ -42,6 +42,10 @@ template <class T, int Rank, class Mesh, class P>
 unsigned changes_of(const DTensor<T, Rank, Mesh, P>& x) {
   return changes_of(x.to_local());
 }
+template <class T, int Rank, class Device>
+constexpr unsigned changes_of(const Traced<T, Rank, Device>& x) {
+  return x.changes();
+}
 template <class X>
 constexpr unsigned changes_of(const Tracked<X>& x) {
   return changes_of(x.value());

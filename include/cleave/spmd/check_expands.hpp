@@ -39,6 +39,8 @@ constexpr void refuse() {
   static_assert(Why != FaultKind::repeats_sharded,
                 "cleave: at this node an operand repeats a dimension of extent 1 that is sharded; "
                 "redistribute it to Replicate first");
+  static_assert(Why != FaultKind::updates_partial,
+                "cleave: this input is Partial and changed in place; give it another schema");
   static_assert(Why != FaultKind::not_explicit,
                 "cleave: explicit_communication: an operand of this node would be redistributed; "
                 "call redistribute before the operation");

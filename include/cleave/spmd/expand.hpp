@@ -67,6 +67,7 @@ class Expansion final : public Placer {
       if (!options.partial_outputs) layout = layout.with_partials_as(Placement::replicate());
       program_.outputs.push_back(bring(id, layout, -1, ops::Redistribute::name, true));
     }
+    if (!place_updates()) return;
     if (is_opened_) remove_unused(program_);
     find_last_uses(program_);
   }
@@ -103,6 +104,7 @@ class Expansion final : public Placer {
   constexpr bool fail(FaultKind kind, int node, int place, const char* name) {
     program_.code.clear();
     program_.values.clear();
+    program_.outputs.clear();
     program_.fault = {kind, node, place, name};
     return false;
   }
@@ -208,6 +210,67 @@ class Expansion final : public Placer {
     program_.code.push_back(factory.make);
     program_.code.back().first = int(program_.values.size());
     return add_value(factory.value, layout);
+  }
+
+  /// Writes the values that replace the elements of inputs, after everything else has read these.
+  /// @return false for a fault
+  constexpr bool place_updates() {
+    std::vector<int> source(graph_.inputs.size(), -1);
+    bool any = false;
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+      const int updated = graph_.inputs[i].updated;
+      if (updated < 0) continue;
+      const Layout to = program_.values[i].layout;
+      if (to.has_partial() && !(layout_of(updated) == to))
+        return fail(FaultKind::updates_partial, -1, int(i), graph_.inputs[i].name);
+      source[i] = bring(updated, to, -1, graph_.inputs[i].name, false);
+      any = true;
+    }
+    if (!any) return true;
+    for (int& output : program_.outputs) output = kept_output(output, source);
+    for (int& value : source)
+      if (value >= 0 && shares_updated(value, source)) value = append_copy(value);
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      if (source[i] < 0) continue;
+      Instruction& write = add(InstructionKind::write, graph_.inputs[i].name, -1);
+      write.operand = {int(i), source[i]};
+      write.operands = 2;
+      write.results = 0;
+    }
+    return true;
+  }
+
+  /// An output that stays as it is while inputs are written: the input itself if it is what is
+  /// written there, a copy if it shares elements with an input that is written.
+  constexpr int kept_output(int output, const std::vector<int>& source) {
+    for (std::size_t i = 0; i < source.size(); ++i)
+      if (source[i] == output) return int(i);
+    return shares_updated(output, source) ? append_copy(output) : output;
+  }
+
+  /// Whether a value may share elements with an input that is written.
+  constexpr bool shares_updated(int value, const std::vector<int>& source) const {
+    for (std::size_t i = program_.code.size(); i-- > 0;) {
+      const Instruction& made = program_.code[i];
+      if (value < made.first || value >= made.first + made.results) continue;
+      if (made.kind == InstructionKind::input) return source[i] >= 0;
+      const bool is_view = made.kind == InstructionKind::compute &&
+                           (made.op->is_view || made.op->regrouping.result != 0);
+      const bool is_move = made.kind == InstructionKind::move && !made.unalias;
+      if (!is_view && !is_move) return false;
+      value = made.operand[0];
+    }
+    return false;
+  }
+
+  constexpr int append_copy(int value) {
+    Instruction& copy = add(InstructionKind::move, ops::Redistribute::name, -1);
+    copy.operand[0] = value;
+    copy.operands = 1;
+    copy.unalias = true;
+    const PlacedValue from = program_.values[std::size_t(value)];
+    program_.values.push_back(from);
+    return int(program_.values.size()) - 1;
   }
 
   /// Reads the placements requested of a node. @return false for a fault

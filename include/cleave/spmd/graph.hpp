@@ -99,6 +99,7 @@ struct Input {
   const char* name = "";
   int value = 0;
   const char* device = "";  ///< the name of the device whose kernels the graph calls
+  int updated = -1;         ///< the value that replaces its elements in a run; -1: they stay
 };
 
 /// The members of a graph other than its lists.
@@ -137,6 +138,13 @@ class Placer {
   constexpr ~Placer() = default;
 };
 
+/// What in-place operations have done to a value while it is traced.
+struct Updates {
+  int latest = -1;        ///< the value that a handle of it now stands for; -1: itself
+  unsigned count = 0;     ///< of in-place changes, also through the value that it is a view of
+  bool is_stale = false;  ///< whether it is a view of a value that has been changed since
+};
+
 /// A program of a single device.
 struct Graph : GraphFacts {
   using Facts = GraphFacts;
@@ -147,14 +155,20 @@ struct Graph : GraphFacts {
   std::vector<Node> nodes{};  ///< operands come before their users
   std::vector<Attributes> constants{};
   std::vector<Input> inputs{};
-  std::vector<int> outputs{};  ///< values
-  std::uint64_t trace = 0;     ///< the number of the trace that fills the graph; 0: none
-  Placer* placer = nullptr;    ///< places nodes as they are added; null: placements are unknown
+  std::vector<int> outputs{};      ///< values
+  std::vector<Updates> updates{};  ///< of the first values; empty before the first update
+  std::uint64_t trace = 0;         ///< the number of the trace that fills the graph; 0: none
+  Placer* placer = nullptr;        ///< places nodes as they are added; null: placements are unknown
 
   /// @return the number of the new value
   constexpr int add(const Value& value) {
     values.push_back(value);
     return int(values.size()) - 1;
+  }
+
+  /// What in-place operations have done to a value.
+  constexpr Updates updates_of(int value) const {
+    return std::size_t(value) < updates.size() ? updates[std::size_t(value)] : Updates{};
   }
 
   /// The state of the next draw, with its offset relative to the start of a run.
@@ -179,17 +193,17 @@ constexpr auto lists_of(G& graph) {
 
 namespace detail {
 
-/// Copies the nodes and values that the outputs of a graph need, in the order of need.
+/// Copies the nodes and values that the outputs and updates of a graph need, in the order of need.
 class Canonical {
  public:
   constexpr explicit Canonical(const Graph& from)
       : from_(from), value_(from.values.size(), -1), done_(from.nodes.size(), 0) {
     for (const Input& input : from.inputs)
-      result_.inputs.push_back({input.name, keep(input.value), input.device});
-    for (const int output : from.outputs) {
-      if (from.values[std::size_t(output)].node >= 0) visit(from.values[std::size_t(output)].node);
-      result_.outputs.push_back(keep(output));
-    }
+      result_.inputs.push_back({input.name, keep(input.value), input.device, -1});
+    for (const int output : from.outputs) result_.outputs.push_back(reach(output));
+    for (std::size_t i = 0; i < from.inputs.size(); ++i)
+      if (const int latest = from.updates_of(from.inputs[i].value).latest; latest >= 0)
+        result_.inputs[i].updated = reach(latest);
     result_.draws = from.draws;  // also of unused nodes: as many as eager calls take
   }
 
@@ -206,6 +220,12 @@ class Canonical {
       value.constant = int(result_.constants.size()) - 1;
     }
     return renamed = result_.add(value);
+  }
+
+  /// The new number of a value that is needed.
+  constexpr int reach(int id) {
+    if (from_.values[std::size_t(id)].node >= 0) visit(from_.values[std::size_t(id)].node);
+    return keep(id);
   }
 
   /// A node that must be emitted before this one, or -1.
@@ -257,9 +277,9 @@ class Canonical {
 
 }  // namespace detail
 
-/// The same program with nodes in the order in which the outputs need them, operands from left to
-/// right; nodes that no output needs are omitted. The graph then does not depend on the order in
-/// which a compiler evaluates function arguments.
+/// The same program with nodes in the order in which the outputs, then the updates of inputs need
+/// them, operands from left to right; nodes that neither needs are omitted. The graph then does not
+/// depend on the order in which a compiler evaluates function arguments.
 constexpr Graph canonical(const Graph& graph) { return detail::Canonical(graph).take(); }
 
 }  // namespace cleave::spmd

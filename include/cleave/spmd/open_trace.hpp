@@ -80,6 +80,53 @@ inline std::string described(const Graph& graph, int id) {
   return text + " " + cleave::to_string(value.shape) + " of the trace of (" + names + ")";
 }
 
+[[noreturn]] inline void throw_stale(const Graph& graph, int value) {
+  throw Error("trace", described(graph, value) +
+                           " is a view of a value that was changed in place later; call the "
+                           "operation again after the change");
+}
+
+/// Whether a value is a view of another one, or of a view of it.
+constexpr bool is_view_of(const Graph& graph, int value, int of) {
+  while (graph.values[std::size_t(value)].node >= 0) {
+    const Node& node = graph.nodes[std::size_t(graph.values[std::size_t(value)].node)];
+    if (!node.op->is_view) return false;
+    value = node.operand[0];
+    if (value == of) return true;
+  }
+  return false;
+}
+
+[[noreturn]] inline void throw_target(const Graph& graph, const char* operation, int target,
+                                      const char* why, int value) {
+  throw Error(operation, described(graph, target) + why,
+              {.shapes = cleave::to_string(graph.values[std::size_t(value)].shape) + " to " +
+                         cleave::to_string(graph.values[std::size_t(target)].shape)});
+}
+
+/// An operation in place: handles of `target` stand for `value` from now on.
+constexpr void update(Graph& graph, const char* operation, int target, int value) {
+  const Value& old = graph.values[std::size_t(target)];
+  if (!(old.shape == graph.values[std::size_t(value)].shape))
+    throw_target(graph, operation, target, ": the target and the result differ in extents", value);
+  if (old.node >= 0 && graph.nodes[std::size_t(old.node)].op->is_view)
+    throw_target(graph, operation, target,
+                 " is a view and cannot be changed in place in a traced function; change the value "
+                 "that it is a view of",
+                 value);
+  const int latest = graph.updates_of(target).latest;
+  graph.updates.resize(graph.values.size());
+  for (const Node& node : graph.nodes) {
+    if (!node.op->is_view) continue;
+    if (!is_view_of(graph, node.first, latest >= 0 ? latest : target)) continue;
+    Updates& view = graph.updates[std::size_t(node.first)];
+    view.is_stale = node.first != value;
+    ++view.count;
+  }
+  graph.updates[std::size_t(target)].latest = value;
+  ++graph.updates[std::size_t(target)].count;
+}
+
 /// An operation has operands of two traces.
 [[noreturn]] inline void throw_two_traces(const char* operation, const Graph& a, int of_a,
                                           const Graph& b, int of_b) {

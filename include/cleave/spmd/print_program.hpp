@@ -76,6 +76,10 @@ std::string to_string(const G& graph) {
     }
     text += "\n";
   }
+  for (const Input& input : graph.inputs)
+    if (input.updated >= 0)
+      text +=
+          "write %" + std::to_string(input.updated) + " to %" + std::to_string(input.value) + "\n";
   return text + detail::outputs_text(graph.outputs);
 }
 
@@ -93,12 +97,16 @@ std::string to_string(const P& program, const MeshState& mesh) {
   std::string text;
   index_t received = 0;
   for (const Instruction& i : program.code) {
-    text += detail::numbered(i.first, i.results) + " = ";
+    if (i.results > 0) text += detail::numbered(i.first, i.results) + " = ";
     switch (i.kind) {
       case InstructionKind::input: text += std::string("input ") + i.name; break;
       case InstructionKind::constant: text += "constant"; break;
       case InstructionKind::compute:
         text += std::string(i.name) + "(" + detail::numbered(i.operand, i.operands) + ")";
+        break;
+      case InstructionKind::write:
+        text += "write " + detail::numbered(std::array{i.operand[1]}, 1) + " to " +
+                detail::numbered(i.operand, 1);
         break;
       case InstructionKind::move: {
         const Plan plan = plan_of(program, i, mesh.extents(), model);

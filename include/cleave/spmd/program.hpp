@@ -23,9 +23,11 @@ enum class InstructionKind : std::uint8_t {
   constant,  ///< a number
   move,      ///< a value under other placements
   compute,   ///< the kernel of an operation, on this rank
+  write,     ///< the elements of an input (operand 0) become those of a value (operand 1)
 };
 
-/// A step of a program. Inputs come first, in their order; then constants; then the rest.
+/// A step of a program. Inputs come first, in their order; then constants; then the rest, writes
+/// last.
 struct Instruction {
   InstructionKind kind = InstructionKind::input;
   bool unalias = false;    ///< of a move: requested by the user, so the result shares no elements
@@ -73,6 +75,7 @@ enum class FaultKind : std::uint8_t {
   asked_shard,      ///< a node's request shards a dimension that its result does not have
   asked_partial,    ///< a node's request contains Partial
   repeats_sharded,  ///< an operand repeats a dimension of extent 1 that it shards
+  updates_partial,  ///< an input that is Partial is changed in place
   not_explicit,     ///< explicit_communication: an operand would be redistributed
 };
 
@@ -92,6 +95,9 @@ constexpr const char* text_of(FaultKind kind) {
     case FaultKind::repeats_sharded:
       return "an operand repeats a dimension of extent 1 that is sharded; redistribute it to "
              "Replicate first";
+    case FaultKind::updates_partial:
+      return "it is Partial and changed in place; redistribute it before, or declare another "
+             "schema";
     case FaultKind::not_explicit:
       return "explicit_communication: an operand would be redistributed; call redistribute before "
              "the operation";

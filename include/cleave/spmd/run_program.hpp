@@ -113,6 +113,9 @@ class Runner {
     } else {
       std::vector<OperandRef> operands;
       const auto append = [&](const auto& leaf) {
+        static_assert(is_dtensor<cleave::detail::innermost_t<decltype(leaf)>>,
+                      "cleave: programs take DTensors, vectors, arrays and tuples of them, and "
+                      "modules of them; place tensors first");
         operands.push_back(cleave::detail::operand_of(cleave::detail::innermost(leaf)));
       };
       (each_leaf(x, append), ...);
@@ -184,6 +187,7 @@ class Runner {
         make_part(instruction);
       else if (instruction.kind == InstructionKind::compute) compute(instruction);
       else if (instruction.kind == InstructionKind::move) move(instruction, *plan++);
+      else if (instruction.kind == InstructionKind::write) write(instruction);
       else if (instruction.is_number) continue;
       else detail::make_constant<Device>(slot_of(instruction), instruction, value_of(instruction));
       free_after(int(i), instruction);
@@ -326,6 +330,21 @@ class Runner {
     to.operand.data = block.view.data;
   }
 
+  /// Copies a value into the caller's tensor.
+  void write(const Instruction& instruction) {
+    const auto input = std::size_t(instruction.operand[0]);
+    const OperandRef& target = slots_[input].operand;
+    const View to = cleave::detail::block_of(target).view;
+    cleave::detail::require_distinct_elements("spmd::run", to, [&] {
+      return detail::context_of(values_[input].shape, values_[input].layout, *mesh_);
+    });
+    if (cleave::detail::is_dry() || !mesh_->is_member()) return;
+    note_change(Device{}, *target.storage);
+    strided_copy(Device{},
+                 cleave::detail::block_of(slots_[std::size_t(instruction.operand[1])].operand).view,
+                 to);
+  }
+
   void free_after(int i, const Instruction& instruction) {
     for (int k = 0; k < instruction.operands; ++k)
       free_if_last(i, instruction.operand[std::size_t(k)]);
@@ -352,7 +371,7 @@ class Runner {
   template <class... Y, class... X>
   std::tuple<Y...> run_on_mesh_of(std::span<const OperandRef> operands, const X&... x) {
     if constexpr (sizeof...(Y) == 0) {
-      return run_typed<>(nullptr, operands, std::index_sequence<>{});
+      return run_typed<>(static_cast<const MeshState*>(nullptr), operands, std::index_sequence<>{});
     } else {
       using Mesh = typename std::tuple_element_t<0, std::tuple<Y...>>::mesh_type;
       static_assert(are_on_one_mesh<Mesh, Y...>());

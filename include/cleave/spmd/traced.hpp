@@ -67,13 +67,28 @@ class Traced : public RefusedElements<Traced<T, Rank, Device>> {
     if (!std::is_constant_evaluated()) spmd::detail::require_open(trace_, dtype_of<T>(), Rank);
     return *graph_;
   }
-  /// The number of the value in the graph.
-  constexpr int value() const { return value_; }
+  /// The number of the value in the graph: the latest one, after operations in place.
+  /// @throws Error if it is a view of a value that was changed in place later
+  constexpr int value() const {
+    const spmd::Graph& graph = this->graph();
+    if (graph.updates.empty()) return value_;
+    const spmd::Updates updates = graph.updates_of(value_);
+    if (updates.is_stale) spmd::detail::throw_stale(graph, value_);
+    return updates.latest >= 0 ? updates.latest : value_;
+  }
+  /// The number of in-place changes of the value.
+  constexpr unsigned changes() const { return graph().updates_of(value_).count; }
+
+  /// Lets this handle and its copies stand for another value: an operation in place.
+  /// @throws Error if the extents differ, or this is a view of another value
+  constexpr void update(const char* operation, const Traced& to) const {
+    spmd::detail::update(graph(), operation, value_, to.value());
+  }
   /// Whether dimensions of the mask are known to be whole on each rank; false while placements are
   /// unknown, that is, outside of an expansion.
   constexpr bool is_whole(unsigned mask) const {
     spmd::Placer* const placer = graph().placer;
-    return placer != nullptr && placer->layout_of(graph(), value_).axes_where([&](const auto& p) {
+    return placer != nullptr && placer->layout_of(graph(), value()).axes_where([&](const auto& p) {
       return p.shards() && (mask >> p.dim & 1u);
     }) == 0;
   }

@@ -68,7 +68,7 @@ template <int N, class... X>
 concept ArgumentsOf = are_arguments<N, X...>;
 
 template <class Request, class Op, class Y, class... X>
-void write_into(const Y& y, const Op& op, const X&... x);
+constexpr void write_into(const Y& y, const Op& op, const X&... x);
 
 /// Whether a number of type N may become a T: its kind is not wider (integer < real < complex).
 template <class T, class N>
@@ -133,7 +133,7 @@ constexpr auto pointwise(const Op& op, const X&... x) {
 }
 /// The same with `out(y)` before the operands. @see into.hpp
 template <class... R, class Op, class Y, class... X>
-const Y& pointwise(const Op& op, const Out<Y>& y, const X&... x) {
+constexpr const Y& pointwise(const Op& op, const Out<Y>& y, const X&... x) {
   using T = element_of<X...>;
   require_elements<Op, T>();
   write_into<Request<R...>>(y.target, op, as_operand(same_type<T>(x))...);

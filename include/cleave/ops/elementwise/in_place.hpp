@@ -18,20 +18,20 @@ namespace cleave {
 ///
 /// @see map
 template <class F, AnyTensor X, AnyOperand... Y>
-const X& map_(const F& f, const X& x, const Y&... y) {
+constexpr const X& map_(const F& f, const X& x, const Y&... y) {
   return call_op(out(x), ops::Map<F>{{}, f}, x, y...);
 }
 template <class F, class Y, AnyOperand... X>
-const Y& map(const Out<Y>& y, const F& f, const X&... x) {
+constexpr const Y& map(const Out<Y>& y, const F& f, const X&... x) {
   return call_op(y, ops::Map<F>{{}, f}, x...);
 }
 
 template <class Y, AnyTensor A>
-const Y& conj(const Out<Y>& y, const A& a) {
+constexpr const Y& conj(const Out<Y>& y, const A& a) {
   return detail::pointwise(ops::Conj{}, y, a);
 }
 template <class Y, AnyTensor A, AnyTensor B>
-const Y& matmul(const Out<Y>& y, const A& a, const B& b) {
+constexpr const Y& matmul(const Out<Y>& y, const A& a, const B& b) {
   static_assert(A::dims == 2 && B::dims == 2, "cleave: matmul into a tensor takes two matrices");
   static_assert(std::is_same_v<typename A::value_type, typename B::value_type>,
                 "cleave: the operands of matmul have different element types; cast one of them");
@@ -40,19 +40,19 @@ const Y& matmul(const Out<Y>& y, const A& a, const B& b) {
 
 /// `x += y` is `add_(x, y)`; the others likewise. x may be a view: `x.select(0, i) *= 2`.
 template <AnyTensor X, AnyOperand Y>
-const X& operator+=(const X& x, const Y& y) {
+constexpr const X& operator+=(const X& x, const Y& y) {
   return add_(x, y);
 }
 template <AnyTensor X, AnyOperand Y>
-const X& operator-=(const X& x, const Y& y) {
+constexpr const X& operator-=(const X& x, const Y& y) {
   return sub_(x, y);
 }
 template <AnyTensor X, AnyOperand Y>
-const X& operator*=(const X& x, const Y& y) {
+constexpr const X& operator*=(const X& x, const Y& y) {
   return mul_(x, y);
 }
 template <AnyTensor X, AnyOperand Y>
-const X& operator/=(const X& x, const Y& y) {
+constexpr const X& operator/=(const X& x, const Y& y) {
   return div_(x, y);
 }
 

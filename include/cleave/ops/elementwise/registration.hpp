@@ -58,7 +58,7 @@ namespace detail {
 template <class Op>
 struct InPlace {
   template <AnyTensor X, AnyOperand... Y>
-  const X& operator()(const X& x, const Y&... y) const {
+  constexpr const X& operator()(const X& x, const Y&... y) const {
     return pointwise(Op{}, Out<X>{x}, x, y...);
   }
 };
@@ -76,7 +76,7 @@ constexpr auto with_attributes(const X& x, const P&... p) {
 }
 template <class Op, class... R, class Y, AnyTensor X, class... P>
   requires AttributesOf<Op, P...>
-const Y& with_attributes(const Out<Y>& y, const X& x, const P&... p) {
+constexpr const Y& with_attributes(const Out<Y>& y, const X& x, const P&... p) {
   return pointwise<R...>(Op{{}, double(p)...}, y, x);
 }
 template <class Op, class... A>
@@ -90,7 +90,7 @@ template <class Op>
 struct InPlaceWith {
   template <AnyTensor X, class... P>
     requires AttributesOf<Op, P...>
-  const X& operator()(const X& x, const P&... p) const {
+  constexpr const X& operator()(const X& x, const P&... p) const {
     return with_attributes<Op>(Out<X>{x}, x, p...);
   }
 };

@@ -5,8 +5,9 @@
 //
 // The target must have the element type, extents and placements of the result. It may be an operand
 // of an elementwise operation; otherwise it must not share elements with an operand, nor in another
-// order. Values of tapes and programs cannot be targets: backward may need the old elements. If a
-// tensor that a tape has kept was changed, backward throws. @see mark_changed
+// order. Values of tapes cannot be targets: backward may need the old elements. If a tensor that a
+// tape has kept was changed, backward throws. @see mark_changed. In a trace the target stands for
+// the result from then on, and arguments that were targets are written at the end of a run.
 #pragma once
 
 #include <array>
@@ -41,19 +42,32 @@ namespace detail {
 template <class Op, class Y, class... X>
 constexpr bool is_target() {
   constexpr bool tracked = call_level<Y> == 3 || ((call_level<X> == 3) || ...);
-  constexpr bool traced = call_level<Y> == 2 || ((call_level<X> == 2) || ...);
+  constexpr bool traced = call_level<Y> == 2;
+  constexpr bool mixed = ((AnyTensor<X> && (call_level<X> == 2) != traced) || ...);
   constexpr bool alike = ((!AnyTensor<X> || is_dtensor<X> == is_dtensor<Y>) && ...);
   static_assert(
       !tracked,
       "cleave: an operation in place cannot change a value that tracks gradients; outside of "
       "what is differentiated, it may change x.value()");
-  static_assert(tracked || !traced,
-                "cleave: traced programs cannot contain operations in place; use what the "
-                "operation returns");
+  static_assert(tracked || !mixed,
+                "cleave: an operation in place mixes traced values with tensors; make the tensor "
+                "an argument of the traced function");
   static_assert(alike,
                 "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
                 "(distribute_tensor, from_local)");
-  return !tracked && !traced && alike;
+  return !tracked && !mixed && alike;
+}
+
+template <class Result, class Y>
+constexpr void require_value_of_target() {
+  static_assert(
+      requires { typename Result::value_type; },
+      "cleave: an operation that writes to a target must have one result");
+  static_assert(std::is_same_v<typename Result::value_type, typename Y::value_type>,
+                "cleave: the target and the result of an operation have different element types");
+  static_assert(
+      Result::dims == Y::dims,
+      "cleave: the target and the result of an operation have different numbers of dimensions");
 }
 
 template <class Info, class Y>
@@ -93,11 +107,16 @@ void copy_into(const DTensor<T, Rank, Mesh, P>& y, const Result& result) {
 
 /// Writes the result of a call to y. @param x  tensors and Numbers
 template <class Request, class Op, class Y, class... X>
-void write_into(const Y& y, const Op& op, const X&... x) {
+constexpr void write_into(const Y& y, const Op& op, const X&... x) {
   static_assert(!asks_placements<Request>,
                 "cleave: the result of a call that writes to a target has the placements of the "
                 "target; request none");
   if constexpr (!is_target<Op, Y, X...>()) {
+  } else if constexpr (call_level<Y> == 2) {
+    const auto result = call_as(Request{}, op, x...);
+    using Result = std::remove_const_t<decltype(result)>;
+    require_value_of_target<Result, Y>();
+    y.update(Op::name, result);
   } else if constexpr (is_composite<Op> || is_view_op<Op>) {
     copy_into<Op>(y, call_as(Request{}, op, x...));
   } else {
@@ -135,7 +154,7 @@ void write_into(const Y& y, const Op& op, const X&... x) {
 ///               shares them with an operand in another order; nothing is written then
 template <class... Request, class Op, AnyTensor Y, AnyOperand... X>
   requires(AnyTensor<X> || ...)
-const Y& call_op(const Out<Y>& y, const Op& op, const X&... x) {
+constexpr const Y& call_op(const Out<Y>& y, const Op& op, const X&... x) {
   detail::write_into<detail::Request<Request...>>(y.target, op, detail::as_operand(x)...);
   return y.target;
 }

@@ -8,8 +8,8 @@
 
 namespace cleave::spmd {
 
-/// Keeps the inputs, and what the outputs need, in the same order. Operations have no effects but
-/// their results, and every rank removes the same instructions.
+/// Keeps the inputs, the writes to them, and what writes and outputs need, in the same order.
+/// Operations have no effects but their results, and every rank removes the same instructions.
 /// @cost linear
 constexpr void remove_unused(Program& program) {
   std::vector<char> needed(program.values.size(), 0);
@@ -17,7 +17,8 @@ constexpr void remove_unused(Program& program) {
   std::vector<char> kept(program.code.size(), 0);
   for (std::size_t i = program.code.size(); i-- > 0;) {
     const Instruction& instruction = program.code[i];
-    bool is_needed = instruction.kind == InstructionKind::input;
+    bool is_needed =
+        instruction.kind == InstructionKind::input || instruction.kind == InstructionKind::write;
     for (int k = 0; k < instruction.results; ++k)
       is_needed = is_needed || needed[std::size_t(instruction.first + k)] != 0;
     kept[i] = char(is_needed);
@@ -38,7 +39,7 @@ constexpr void remove_unused(Program& program) {
       renamed[std::size_t(instruction.first + k)] = int(values.size());
       values.push_back(program.values[std::size_t(instruction.first + k)]);
     }
-    instruction.first = renamed[std::size_t(instruction.first)];
+    if (instruction.results > 0) instruction.first = renamed[std::size_t(instruction.first)];
     code.push_back(instruction);
   }
   for (int& id : program.outputs) id = renamed[std::size_t(id)];
