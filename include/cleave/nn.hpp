@@ -17,6 +17,7 @@
 #include <cleave/nn/mode.hpp>
 #include <cleave/nn/place.hpp>
 #include <cleave/nn/sgd.hpp>
+#include <cleave/nn/traced_module.hpp>
 #include <cleave/nn/track.hpp>
 #include <cleave/nn/transformer.hpp>
 #include <cleave/nn/tree.hpp>

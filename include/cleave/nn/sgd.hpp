@@ -6,7 +6,9 @@
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
+#include <cleave/nn/traced_module.hpp>
 #include <cleave/nn/update.hpp>
+#include <cleave/ops/elementwise/in_place.hpp>
 
 namespace cleave::nn {
 
@@ -24,6 +26,17 @@ struct SgdStep {
 
   CLEAVE_HOST_DEVICE void operator()(T& p, const T& g) const {
     p = T(A(p) - rate * (A(g) + decay * A(p)));
+  }
+};
+
+/// The step as a function of elements, for traced programs.
+template <class T>
+struct SgdElement {
+  SgdStep<T> step;
+
+  CLEAVE_HOST_DEVICE T operator()(T p, T g) const {
+    step(p, g);
+    return p;
   }
 };
 
@@ -48,8 +61,25 @@ struct Sgd {
   /// @collective none
   template <class M>
   void step(const M& m) {
-    for (const auto& p : trained_parameters(m))
-      if (p.has_gradient) detail::update("sgd", p, detail::SgdRule{options});
+    if constexpr (detail::is_traced_module<M>) {
+      parameters(m, [&](const auto& x) { trace_step(x); });
+    } else {
+      for (const auto& p : trained_parameters(m))
+        if (p.has_gradient) detail::update("sgd", p, detail::SgdRule{options});
+    }
+  }
+
+ private:
+  /// One node per parameter: a program writes it to the parameter at the end of a run.
+  template <class X>
+  void trace_step(const X& x) const {
+    if constexpr (tape::is_tracked<X>) {
+      using T = typename X::value_type;
+      const auto& gradient = tape::leaf_of(x, "optimizer").gradient;
+      if (gradient)
+        map_(detail::SgdElement<T>{detail::SgdRule{options}.template step<T>()}, x.value(),
+             *gradient);
+    }
   }
 };
 inline Sgd sgd(const SgdOptions& options) { return {options}; }

@@ -74,6 +74,9 @@ View own_gradient_of(tape::RecordBase* record) {
 
 template <class X>
 auto trained(const Tracked<X>& x) {
+  static_assert(!cleave::detail::is_traced<X>,
+                "cleave: of the optimizers, only sgd can be used in a traced function; write other "
+                "updates with operations in place (map_, add_)");
   static_assert(std::is_same_v<gradient_t<X>, X>,
                 "cleave: a trained parameter must not be Partial, and must be tracked once");
   tape::Leaf<X>& leaf = tape::leaf_of(x, "optimizer");

@@ -16,6 +16,7 @@
 #include <cleave/rules/extents.hpp>
 #include <cleave/rules/solver.hpp>
 #include <cleave/spmd/graph.hpp>
+#include <cleave/spmd/leaves.hpp>
 #include <cleave/spmd/passes/remove_unused.hpp>
 #include <cleave/spmd/program.hpp>
 
@@ -34,6 +35,17 @@ template <class... X>
   requires(is_dtensor<X> && ...)
 constexpr std::array<Layout, sizeof...(X)> schemas_of(const X&...) {
   return {X::layout...};
+}
+
+/// The same of all DTensors in x: in tuples, arrays and vectors of them, and in modules.
+template <class... X>
+std::vector<Layout> schemas_of(const X&... x) {
+  std::vector<Layout> schemas;
+  const auto append = [&](const auto& leaf) {
+    schemas.push_back(cleave::detail::innermost_t<decltype(leaf)>::layout);
+  };
+  (each_leaf(x, append), ...);
+  return schemas;
 }
 
 /// Options of `expand`.

@@ -1,0 +1,115 @@
+// Modules in traced functions: as arguments, with the dotted names of their parameters, and as
+// results.
+//
+//     const auto graph = spmd::trace(step, spmd::args_of(model), spmd::arg<float>("x", {64, 32}));
+//     spmd::Runner runner(spmd::expand(graph, schemas), mesh);
+//     auto [loss] = runner.run<Loss>(model, x);
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <cleave/grad/backward.hpp>
+#include <cleave/nn/map_parts.hpp>
+#include <cleave/nn/part.hpp>
+#include <cleave/nn/visit.hpp>
+#include <cleave/spmd/trace_function.hpp>
+
+namespace cleave::nn::detail {
+
+template <class M>
+constexpr bool has_traced_parameters() {
+  bool traced = false;
+  if constexpr (Param<M>) traced = cleave::detail::is_traced<cleave::detail::innermost_t<M>>;
+  else if constexpr (Wrapper<M>) return has_traced_parameters<plain_t<M>>();
+  else if constexpr (is_vector<M>) return has_traced_parameters<typename M::value_type>();
+  else if constexpr (is_tuple<M>)
+    [&]<class... X>(const std::tuple<X...>*) {
+      traced = (has_traced_parameters<X>() || ...);
+    }(static_cast<const M*>(nullptr));
+  else if constexpr (Struct<M>)
+    [&]<class... X>(Types<X...>) { traced = (has_traced_parameters<X>() || ...); }(fields_t<M>{});
+  return traced;
+}
+
+/// Whether a module is one of a traced function.
+template <class M>
+inline constexpr bool is_traced_module = has_traced_parameters<M>();
+
+}  // namespace cleave::nn::detail
+
+namespace cleave::spmd {
+
+namespace detail {
+
+/// A text that lives as long as the program; equal texts share memory. Graphs refer to it.
+inline const char* interned(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string>* const texts = new std::set<std::string>;  // outlives other statics
+  const std::lock_guard lock(mutex);
+  return texts->insert(text).first->c_str();
+}
+
+}  // namespace detail
+
+/// A module as an argument of `trace`. @see args_of
+template <class M>
+struct ModuleArg {
+  const M& module;
+  std::string prefix;
+};
+
+/// The parameters and buffers of a module as arguments of `trace`, one input for each, with the
+/// names "layers.0.up.weight". The function is called with the same struct of traced values;
+/// parameters that require a gradient do so there, too.
+///
+/// @param prefix  precedes the names: args_of(model, "model") gives "model.layers.0.up.weight"
+template <class M>
+  requires(nn::Struct<M> || nn::Group<M>)
+ModuleArg<M> args_of(const M& module, const std::string& prefix = {}) {
+  return {module, prefix};
+}
+
+template <class M>
+struct InputOf<ModuleArg<M>> {
+  static auto make(Graph& graph, const ModuleArg<M>& given) {
+    std::vector<std::string> names;
+    nn::named_tensors(given.module,
+                      [&](const std::string& path, const auto&) { names.push_back(path); });
+    std::size_t next = 0;
+    const auto traced = [&]<class X>(const X& x) {
+      static_assert(!nn::is_lazy<X>,
+                    "cleave: args_of: the module has uninitialised parameters; initialise them "
+                    "with place(module, mesh), or with make(module, state) on one device");
+      using V = cleave::detail::innermost_t<X>;
+      Arg<typename V::value_type, V::dims, typename V::device_type> arg{
+          detail::interned(nn::join_path(given.prefix, names[next++])), {}};
+      const Shape shape(cleave::detail::innermost(x).shape());
+      for (int d = 0; d < V::dims; ++d) arg.shape[std::size_t(d)] = shape[d];
+      if constexpr (tape::is_tracked<X>) return requires_grad(input(graph, arg));
+      else return input(graph, arg);
+    };
+    return nn::map_tensors(given.module, traced, traced);
+  }
+};
+
+/// The parameters and buffers of a module, in order.
+template <class M>
+  requires(nn::Struct<M> || std::is_same_v<M, nn::None> || nn::is_buffer<M>)
+struct LeavesOf<M> {
+  template <class F>
+  static constexpr void visit(const M& m, const F& f) {
+    if constexpr (nn::is_buffer<M>) each_leaf(m.value, f);
+    else
+      nn::each_part(m, [&](const auto& part, const auto&) {
+        using X = std::remove_cvref_t<decltype(part)>;
+        if constexpr (nn::Part<X>) each_leaf(part, f);
+      });
+  }
+};
+
+}  // namespace cleave::spmd
