@@ -62,9 +62,9 @@ ExplainedStencil explain_steps(const S&, const E& of_domain, const X&... x) {
     if constexpr (is_dtensor<First>) {
       const First& first = first_tensor(x...);
       const auto placed = [](const auto& operand) {
-        using Operand = std::remove_cvref_t<decltype(operand)>;
-        if constexpr (is_dtensor<Operand>)
-          static_assert(std::is_same_v<typename Operand::placements_type,
+        using Field = std::remove_cvref_t<decltype(operand)>;
+        if constexpr (is_dtensor<Field>)
+          static_assert(std::is_same_v<typename Field::placements_type,
                                        without_partials_t<typename First::placements_type>>,
                         "cleave: explain takes fields with the placements of the first, without "
                         "Partial: redistribute them, as apply does");

@@ -155,16 +155,15 @@ constexpr const FilledMargin* ghosts_of(const EdgesAndGhosts<E, Operands>& all, 
 template <class X, class Part, class E>
 void add_field(StencilFields& fields, const X& x, const Part& part, const FieldReach& reach,
                const E& of_domain) {
-  fields.window.push_back({part.view(),
-                           own_box_of(x),
-                           {},
-                           {},
-                           Shape(x.shape()),
-                           ~0u,
-                           reach,
-                           edges_of_domain<typename X::value_type, X::dims>(of_domain)});
-  fields.margin.push_back(margin_around(part.storage(), part.view()));
-  fields.is_filled.push_back(0);
+  fields.add({part.view(),
+              own_box_of(x),
+              {},
+              {},
+              Shape(x.shape()),
+              ~0u,
+              reach,
+              edges_of_domain<typename X::value_type, X::dims>(of_domain)},
+             margin_around(part.storage(), part.view()));
 }
 
 /// @param x      the operands

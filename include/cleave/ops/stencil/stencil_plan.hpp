@@ -32,6 +32,13 @@ struct StencilFields {
   Box part{};                                 ///< of this rank
   std::vector<std::shared_ptr<void>> ghosts{};
   std::shared_ptr<ArrivingGhosts> arriving{};  ///< null: all ghosts are there
+
+  // compiled once: calls of stencils are templates
+  CLEAVE_INLINE StencilFields();
+  CLEAVE_INLINE StencilFields(StencilFields&&) noexcept;
+  CLEAVE_INLINE ~StencilFields();
+  /// Adds a field. @param around  its margin, or null
+  CLEAVE_INLINE void add(const FieldWindow& field, const ReturnMargin* around);
 };
 
 /// The indices for which a stencil is computed: all, except where edges are `none`.

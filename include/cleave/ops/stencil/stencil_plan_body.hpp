@@ -16,6 +16,16 @@
 
 namespace cleave::detail {
 
+CLEAVE_INLINE StencilFields::StencilFields() = default;
+CLEAVE_INLINE StencilFields::StencilFields(StencilFields&&) noexcept = default;
+CLEAVE_INLINE StencilFields::~StencilFields() = default;
+
+CLEAVE_INLINE void StencilFields::add(const FieldWindow& field, const ReturnMargin* around) {
+  window.push_back(field);
+  margin.push_back(around);
+  is_filled.push_back(0);
+}
+
 /// The extent of the result in a dimension: that of the first field, coarser or finer.
 constexpr index_t natural_extent(const FieldWindow& first, int d) {
   const DimMap& map = first.reach.maps[std::size_t(d)];
