@@ -1,6 +1,7 @@
 // Stencils on hosts with a delay between them, one process each, where the exchange takes about as
 // long as the delay and the inner elements twice as long: how much of the exchange is hidden, and
-// what several steps with one exchange save. Argument: a name for the hosts.
+// what several steps with one exchange save. Hosts that share cores, as network namespaces do, hide
+// something only if these are not busy otherwise. Argument: a name for the hosts.
 #include <algorithm>
 #include <cstdio>
 #include <string>
