@@ -67,7 +67,10 @@ void step(World& world) {
   spmd::Runner runner(program, mesh);
 
   std::vector<spmd::ErasedTensor> by_program, by_calls;
-  const auto run_program = [&] { by_program = runner(inputs); };
+  const auto run_program = [&] {
+    by_program.clear();
+    by_program = runner(inputs);
+  };
   const auto call = [&] {
     by_calls.clear();
     const auto loss = bench::gpt_step(x, target, blocks, sizes.heads,

@@ -149,6 +149,7 @@ class MemoryPlanner {
 
   constexpr void place(int now, const Instruction& i) {
     const FusedRun run = run_of(now);
+    if (now == run.begin) find_viewed(run);
     for (int k = 0; k < i.results; ++k) {
       const int v = i.first + k;
       if (i.kind == InstructionKind::input || i.is_number) continue;
@@ -183,22 +184,25 @@ class MemoryPlanner {
       if (plan_.offset[std::size_t(x)] >= 0 && until_[std::size_t(x)] == now &&
           value.shape == y.shape && value.layout == y.layout &&
           size_of(value.dtype) == size_of(y.dtype) &&
-          plan_.bytes[std::size_t(x)] >= plan_.bytes[std::size_t(i.first)] && !is_viewed(x, run) &&
+          plan_.bytes[std::size_t(x)] >= plan_.bytes[std::size_t(i.first)] && !is_viewed(x) &&
           (is_internal(program_, run, i.first) || !is_made_in(run, x)))
         return x;
     }
     return -1;
   }
-  /// Whether an instruction of a run reads a view of a value.
-  constexpr bool is_viewed(int x, const FusedRun& run) const {
+  /// Whether an instruction of the current run reads a view of a value.
+  constexpr bool is_viewed(int x) const {
+    return std::find(viewed_.begin(), viewed_.end(), x) != viewed_.end();
+  }
+  constexpr void find_viewed(const FusedRun& run) {
+    viewed_.clear();
     for (int n = run.begin; n < run.end; ++n) {
       const Instruction& reader = program_.code[std::size_t(n)];
       for (int j = 0; j < reader.operands; ++j) {
-        const int other = reader.operand[std::size_t(j)];
-        if (other != x && owner_[std::size_t(other)] == x) return true;
+        const int x = reader.operand[std::size_t(j)], owner = owner_[std::size_t(x)];
+        if (owner != x && !is_viewed(owner)) viewed_.push_back(owner);
       }
     }
-    return false;
   }
   constexpr bool is_made_in(const FusedRun& run, int x) const {
     return x >= program_.code[std::size_t(run.begin)].first && is_internal(program_, run, x);
@@ -222,6 +226,7 @@ class MemoryPlanner {
   std::vector<index_t> until_;    ///< per owner: the last instruction that needs its memory
   std::vector<int> held_{};       ///< values in the block now
   std::vector<int> elsewhere_{};  ///< values that have memory of their own now
+  std::vector<int> viewed_{};     ///< values of which the current run reads views
   FreeList free_{};
   index_t outside_ = 0;
 };
