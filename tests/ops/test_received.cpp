@@ -188,6 +188,48 @@ TEST_CASE("padded convolutions and pools make one exchange of what their windows
   });
 }
 
+namespace {
+
+/// The sum of two neighbours, whose map is too short if Reach is 0.
+template <int Reach>
+struct WithNext {
+  static constexpr const char* name = "with_next";
+  static constexpr const char* factors = "ab->ab";
+  static constexpr const char* reads = "aa";
+  static constexpr DimMap read_map(int, int, const OperandRef*) { return {1, 1, -1, Reach - 1}; }
+  static void kernel(const auto& on, const Task& task, const auto& y, const auto& x) {
+    const index_t first = task.box->begin[0] - task.in_box->begin[0];
+    copy_elements(on, every(x, 0, first, 1, y.extents[0]), y);
+  }
+};
+/// A view of the next row.
+struct NextRow {
+  static constexpr const char* name = "next_row";
+  static constexpr const char* factors = "ab->ab";
+  static constexpr const char* reads = "aa";
+  static constexpr DimMap read_map(int, int, const OperandRef*) { return {1, 1, 0, 0}; }
+  static void view(const Task& task) {
+    const OperandRef& x = *task.in;
+    task.out->data = static_cast<double*>(x.data) + x.strides[0];
+    for (int d = 0; d < x.dims; ++d) task.strides[d] = x.strides[d];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a read map that is too short is an error") {
+  on_ranks({2}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {2}, TestDevice{});
+    const auto x = placed<double, Placements<Shard<0>>>(mesh, std::array<index_t, 2>{6, 2}, 0);
+    check_equal(call_op(WithNext<1>{}, x), expected(x, 0));
+    CHECK(error_of([&] { call_op(WithNext<0>{}, x); }).find("kernel: reads or writes indices ") ==
+          0);
+    CHECK(error_of([&] {
+            call_op(NextRow{}, x);
+          }).find("next_row: the view has elements beyond those that the rank has read") == 0);
+  });
+}
+
 TEST_CASE("padding longer than the dimension allows is an error") {
   const auto x = held<double, 2>({}, Shape(std::array<index_t, 2>{3, 2}), {}, {}, 0);
   CHECK(error_of([&] { pad<PadMode::reflect>(x, dim<0>{}, 3, 0); }) ==

@@ -1,7 +1,10 @@
 // Copies and fills of strided arrays on any device, for kernels that move elements.
 #pragma once
 
+#include <string>
+
 #include <cleave/core/dtype.hpp>
+#include <cleave/core/error.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
@@ -29,9 +32,21 @@ T* place_behind(T* data, index_t offset) {
   return data == nullptr ? data : data + offset;
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_beyond(int d, index_t extent,
+                                                                index_t first, index_t last) {
+  throw Error("kernel", "reads or writes indices " + std::to_string(first) + " to " +
+                            std::to_string(last) + " of dimension " + std::to_string(d) +
+                            ", of which it has " + std::to_string(extent) +
+                            ": is the read_map of the operation too short?");
+}
+
 /// The `count` elements first, first + step, .. of dimension d.
+/// @throws Error if x does not have them, unless there are no elements along other dimensions
 template <class T>
 Strided<T> every(const Strided<T>& x, int d, index_t first, index_t step, index_t count) {
+  const index_t last = first + (count - 1) * step, extent = x.extents[d];
+  if (count > 0 && (first < 0 || first >= extent || last < 0 || last >= extent)) [[unlikely]]
+    if (product_over(x.extents, ~(1u << d)) > 0) throw_beyond(d, extent, first, last);
   Strided<T> part = x;
   if (count > 0) part.data = place_behind(x.data, first * x.strides[d]);
   part.extents[d] = count;

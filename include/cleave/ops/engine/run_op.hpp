@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -87,6 +88,30 @@ void view_copy(const CallContext& call, const void* op, const OperandRef& in,
   results[0].storage = std::move(copy.storage);
 }
 
+/// @throws Error if a view has elements outside of the operand, of which it is
+[[gnu::noinline]] inline void require_within(const CallContext& call, const OperandRef& x,
+                                             const RawResult& y) {
+  const auto range = [](const void* data, const index_t* extents, const index_t* strides, int dims,
+                        index_t size) {
+    auto least = reinterpret_cast<std::uintptr_t>(data), most = least;
+    for (int d = 0; d < dims; ++d) {
+      const index_t way = (extents[d] - 1) * strides[d] * size;
+      (way < 0 ? least : most) += std::uintptr_t(way);
+    }
+    return std::pair{least, most};
+  };
+  const int dims = call.info.rule->result[0].dims;
+  if (y.data == nullptr || shape_at(y.extents, dims).product() == 0) return;
+  const auto size = index_t(size_of(x.dtype));
+  const auto [first, last] = range(x.data, x.extents, x.strides, x.dims, size);
+  const auto [least, most] = range(y.data, y.extents, y.strides, dims, size);
+  if (shape_at(x.extents, x.dims).product() == 0 || least < first || most > last)
+    throw Error(call.info.name,
+                "the view has elements beyond those that the rank has read: the read_map of the "
+                "operation is too short",
+                call.context());
+}
+
 /// Makes the result of a view operation: a view of the operand where its strides allow that.
 template <class Device>
 [[gnu::noinline]] void compute_view(const CallContext& call, const void* op, const OperandRef* in,
@@ -95,6 +120,7 @@ template <class Device>
   y.storage = *in[0].storage;
   run_on(call, op, in, computed, &y, &out, read);
   y.data = out.data;
+  if (read != nullptr) require_within(call, in[0], y);
   if (out.data == nullptr && block_of(in[0]).view.size() > 0)
     view_copy<Device>(call, op, in[0], computed, &y, &out, read);
 }
