@@ -29,6 +29,7 @@
 #include <cleave/kernels/cuda/running_sums_cuda.hpp>
 #include <cleave/kernels/cuda/strided_copy_cuda.hpp>
 #include <cleave/kernels/cuda/update_elements_cuda.hpp>
+#include <cleave/kernels/cuda/visit_boxes_cuda.hpp>
 
 // Ranks
 #include <cleave/comm/device/device_async.hpp>

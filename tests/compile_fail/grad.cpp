@@ -65,12 +65,6 @@ struct Shifted : Stencil {
   constexpr auto operator()(const auto& u) const { return u(0, 0) * u(0, 1); }
 };
 
-#ifdef gradient_of_a_stencil_with_mirrored_edges  // says: cleave: the gradient of a stencil requires edges that are periodic, zero or dirichlet(..)
-void mirrored(const Tracked<Tensor<float, 2>>& x) {
-  backward(sum(apply(Shifted{}, x, edges(neumann))));
-}
-#endif
-
 #ifdef stencil_of_a_tracked_value_in_place  // says: cleave: an operation in place cannot change a value that tracks gradients
 void in_place(const Tensor<float, 2>& y, const Tracked<Tensor<float, 2>>& x) {
   apply(out(y), Shifted{}, x, edges(zero));

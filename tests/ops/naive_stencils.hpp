@@ -15,6 +15,7 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/ops/stencil/apply.hpp>
 
+#include "device.hpp"
 #include "naive.hpp"
 
 namespace stencil_tests {
@@ -24,7 +25,7 @@ using naive::Indices;
 
 struct Heat : Stencil {
   double c = 0.25;
-  CLEAVE_HOST_DEVICE constexpr auto operator()(const auto& u) const {
+  constexpr auto operator()(const auto& u) const {
     return u(0, 0) + c * (u(-1, 0) + u(1, 0) + u(0, -1) + u(0, 1) - 4 * u(0, 0));
   }
 };
@@ -115,7 +116,7 @@ std::array<Beyond1, 2> both_sides(const SidesOf<L, H>& e) {
 template <class... E>
 BeyondAll beyond_all(const Edges<E...>& of, int dims) {
   BeyondAll all;
-  std::apply([&](const auto&... e) { (all.push_back(both_sides(e)), ...); }, of.of_dim);
+  of.of_dim.apply([&](const auto&... e) { (all.push_back(both_sides(e)), ...); });
   while (int(all.size()) < dims) all.push_back(all[0]);
   return all;
 }
@@ -126,7 +127,14 @@ inline double value_at(const Indices& at) {
   for (const index_t i : at) value = value * 10 + double(i);
   return value;
 }
-inline const auto by_position = [](auto... i) { return value_at({index_t(i)...}); };
+struct ByPosition {
+  CLEAVE_HOST_DEVICE constexpr double operator()(auto... i) const {
+    double value = 1000;
+    ((value = value * 10 + double(i)), ...);
+    return value;
+  }
+};
+inline constexpr ByPosition by_position;
 
 /// A field of a naive loop: walks to the element that is meant one step at a time.
 template <class T>
@@ -163,9 +171,9 @@ struct NaiveField {
   index_t index(int d) const { return here[std::size_t(d)]; }
 };
 
-template <class T, int Rank>
-std::vector<T> elements_of(const Tensor<T, Rank>& x) {
-  const Tensor<T, Rank> dense = x.clone();
+template <class T, int Rank, class Device>
+std::vector<T> elements_of(const Tensor<T, Rank, Device>& x) {
+  const Tensor<T, Rank> dense = x.to(Host{}).clone();
   return {dense.data(), dense.data() + dense.size()};
 }
 
@@ -198,11 +206,11 @@ std::vector<R> naive_results(const S& stencil, const Indices& shape,
 }
 
 /// Whether the elements are equal bit by bit.
-template <class T, int Rank>
-bool same_bits(const Tensor<T, Rank>& x, const std::vector<T>& y) {
-  const Tensor<T, Rank> dense = x.clone();
-  return std::size_t(dense.size()) == y.size() &&
-         (y.empty() || std::memcmp(dense.data(), y.data(), y.size() * sizeof(T)) == 0);
+template <class T, int Rank, class Device>
+bool same_bits(const Tensor<T, Rank, Device>& x, const std::vector<T>& y) {
+  const std::vector<T> found = elements_of(x);
+  return found.size() == y.size() &&
+         (y.empty() || std::memcmp(found.data(), y.data(), y.size() * sizeof(T)) == 0);
 }
 
 }  // namespace stencil_tests

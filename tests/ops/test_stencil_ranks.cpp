@@ -3,7 +3,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 
 #include "errors.hpp"
-#include "naive_stencils.hpp"
+#include "naive_strides.hpp"
 #include "ranks.hpp"
 
 namespace stencil_tests {
@@ -32,7 +32,7 @@ void check_placed(const S& stencil, const E& of, const Mesh& mesh, const index_t
 
 template <class S, class E>
 void check_line_on(World& world, const E& of) {
-  const auto mesh = init_device_mesh<tp>(world, {world.size()});
+  const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
   for (const index_t n : {1, 2, 3, 5, 8, 13, 30})
     if (error_of([&] { apply(S{}, numbered<double>({n}), of); }).empty())
       check_placed(S{}, of, mesh, {n}, Shard<0>{});
@@ -40,7 +40,7 @@ void check_line_on(World& world, const E& of) {
 
 template <class E>
 void check_plane_on(World& world, const E& of) {
-  const auto line = init_device_mesh<tp>(world, {world.size()});
+  const auto line = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
   const auto check = [&](auto stencil, const auto& mesh, auto... p) {
     check_placed(stencil, of, mesh, {13, 10}, p...);
     check_placed(stencil, of, mesh, {5, 9}, p...);
@@ -51,7 +51,7 @@ void check_plane_on(World& world, const E& of) {
   check(Unequal{}, line, Replicate{});
   check_placed(Position{}, edges(neumann), line, {3, 4, 5}, Shard<1>{});
   if (world.size() % 2 != 0) return;
-  const auto grid = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
+  const auto grid = init_device_mesh<dp, tp>(world, {2, world.size() / 2}, TestDevice{});
   check(Heat{}, grid, Shard<0>{}, Shard<1>{});
   check(Nine{}, grid, Shard<0>{}, Shard<1>{});
   check(Unequal{}, grid, Shard<1>{}, Shard<1>{});
@@ -82,9 +82,40 @@ TEST_CASE("a stencil in two dimensions has the same bits under all placements") 
   });
 }
 
+TEST_CASE("sums that round have the same bits on every mesh of a device") {
+  on_ranks({1, 2, 4}, [](World& world) {
+    Tensor<double, 2> whole({13, 10});
+    for (index_t i = 0; i < whole.size(); ++i) whole.data()[i] = 1.0 / double(3 + i * 7 % 11);
+    const auto of = edges(periodic, sides(mirror, dirichlet(0.1)));
+    const auto expected = elements_of(apply(Heat{{}, 0.1}, whole.to(TestDevice{}), of));
+    const auto check = [&](const auto& mesh, auto... p) {
+      const auto v = apply(Heat{{}, 0.1}, distribute_tensor(whole, mesh, p...), of);
+      CHECK(same_bits(v.full_tensor(), expected));
+    };
+    check(init_device_mesh<tp>(world, {world.size()}, TestDevice{}), Shard<1>{});
+    if (world.size() % 2 != 0) return;
+    check(init_device_mesh<dp, tp>(world, {2, world.size() / 2}, TestDevice{}), Shard<0>{},
+          Shard<1>{});
+  });
+}
+
+TEST_CASE("coarser and finer results, and several steps, have the same bits on a device") {
+  on_ranks({1, 2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    check_placed(Restrict<2, 2>{}, edges(periodic), mesh, {13, 10}, Shard<0>{});
+    check_placed(Interpolate{}, edges(neumann, zero), mesh, {5, 4}, Shard<0>{});
+    check_placed(Nearest{}, edges(none), mesh, {4, 7}, Shard<1>{});
+    const auto of = edges(periodic, zero);
+    const auto whole = numbered<double>({7, 5});
+    const auto steps = apply(repeat<3>(Heat{}), distribute_tensor(whole, mesh, Shard<0>{}), of);
+    CHECK(same_bits(steps.full_tensor(),
+                    elements_of(apply(Heat{}, apply(Heat{}, apply(Heat{}, whole, of), of), of))));
+  });
+}
+
 TEST_CASE("several fields are exchanged in one message per neighbour") {
   on_ranks({2, 3, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto vx = numbered<double>({12, 5}, 1), vy = numbered<double>({12, 5}, 2),
                p = numbered<double>({12, 5}, 3);
     const auto of = edges(periodic);
@@ -106,7 +137,7 @@ TEST_CASE("several fields are exchanged in one message per neighbour") {
 
 TEST_CASE("a star reads no corners, a box does") {
   on_ranks({4}, [](World& world) {
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2}, TestDevice{});
     const auto u = distribute_tensor(numbered<double>({32, 32}), mesh, Shard<0>{}, Shard<1>{});
     const CommTrace star(world);
     apply(Heat{}, u, edges(zero));
@@ -125,23 +156,24 @@ TEST_CASE("a star reads no corners, a box does") {
 
 TEST_CASE("fields with other placements are redistributed to those of the first") {
   on_ranks({2, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto u = numbered<double>({7, 6}, 1), c = numbered<double>({7, 6}, 2);
     const auto expected = elements_of(apply(Weighted{}, u, c, edges(neumann)));
     const auto v = apply(Weighted{}, distribute_tensor(u, mesh, Shard<1>{}),
                          distribute_tensor(c, mesh, Shard<0>{}), edges(neumann));
     static_assert(std::is_same_v<decltype(v.placements()), Placements<Shard<1>>>);
     CHECK(same_bits(v.full_tensor(), expected));
-    const auto addend = from_local(u, mesh, Partial<Sum>{}, {7, 6});
+    const auto addend = from_local(u.to(TestDevice{}), mesh, Partial<Sum>{}, {7, 6});
     const auto twice = apply(Heat{}, addend, edges(zero));
     static_assert(std::is_same_v<decltype(twice.placements()), Placements<Replicate>>);
-    CHECK(twice.to_local()(3, 3) == double(world.size()) * apply(Heat{}, u, edges(zero))(3, 3));
+    CHECK(twice.to_local().to(Host{})(3, 3) ==
+          double(world.size()) * apply(Heat{}, u, edges(zero))(3, 3));
   });
 }
 
 TEST_CASE("staggered fields have one element more") {
   on_ranks({1, 2, 3, 5}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto u = numbered<double>({9, 4}, 1), c = numbered<double>({10, 5}, 2);
     const auto expected = elements_of(apply(Weighted{}, u, c, edges(none, zero)));
     const auto v = apply(Weighted{}, distribute_tensor(u, mesh, Shard<0>{}),
@@ -153,7 +185,7 @@ TEST_CASE("staggered fields have one element more") {
 
 TEST_CASE("stencils on distributed fields report their errors on all ranks") {
   on_ranks({2, 3}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     const auto u = distribute_tensor(numbered<double>({7, 6}), mesh, Shard<0>{});
     const auto longer = distribute_tensor(numbered<double>({8, 6}), mesh, Shard<0>{});
     const std::string text = error_of([&] { apply(Weighted{}, u, longer, edges(periodic)); });
@@ -162,7 +194,7 @@ TEST_CASE("stencils on distributed fields report their errors on all ranks") {
     CHECK(contains(text, "rank " + std::to_string(world.rank())));
     CHECK(contains(error_of([&] { apply(out(longer), Heat{}, u, edges(periodic)); }),
                    "stencil: the target and the result differ in mesh or extents"));
-    const auto other = init_device_mesh<tp>(world, {world.size()});
+    const auto other = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     CHECK(same_bits(apply(Heat{}, distribute_tensor(numbered<double>({7, 6}), other, Shard<0>{}),
                           edges(periodic))
                         .full_tensor(),

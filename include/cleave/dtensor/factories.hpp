@@ -53,12 +53,11 @@ auto make_empty(const index_t (&extents)[Rank], const Mesh& mesh, P... p) {
     const std::tuple<P...> all{p...};
     static_assert(std::is_same_v<std::tuple_element_t<count, std::tuple<P...>>, Margin>,
                   "cleave: a factory takes the margin behind the placements");
-    static_assert(std::is_same_v<Device, Host>, "cleave: margins are for tensors on the host");
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return make_placed<T>(
           extents, mesh,
           [&](const auto& local) {
-            return make_with_margin<T, int(Rank)>(local, std::get<count>(all));
+            return make_with_margin<T, int(Rank), Device>(local, std::get<count>(all));
           },
           std::get<I>(all)...);
     }(std::make_index_sequence<count>{});

@@ -33,7 +33,9 @@ struct DimMap {
 };
 
 /// a / b, rounded down. @pre b > 0
-constexpr index_t floor_divide(index_t a, index_t b) { return a / b - (a % b < 0); }
+CLEAVE_HOST_DEVICE constexpr index_t floor_divide(index_t a, index_t b) {
+  return a / b - (a % b < 0);
+}
 
 /// From the first to the last index that the results in a range read, neither clipped nor wrapped.
 /// Empty for an empty range.

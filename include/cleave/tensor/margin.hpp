@@ -34,9 +34,9 @@ namespace detail {
 
 /// A dense array with a margin around it; uninitialised.
 /// @throws Error if a width is negative, or their number is neither 1 nor Rank
-template <class T, int Rank>
-Tensor<T, Rank> make_with_margin(const std::array<index_t, std::size_t(Rank)>& extents,
-                                 const Margin& margin) {
+template <class T, int Rank, class Device>
+Tensor<T, Rank, Device> make_with_margin(const std::array<index_t, std::size_t(Rank)>& extents,
+                                         const Margin& margin) {
   Shape width = margin.width, whole(extents), first = Shape::filled(Rank, 0);
   if (width.dims == 1) width = Shape::filled(Rank, width[0]);
   bool fits = width.dims == Rank;
@@ -47,12 +47,12 @@ Tensor<T, Rank> make_with_margin(const std::array<index_t, std::size_t(Rank)>& e
                     to_string(margin.width),
                 {.shapes = to_string(whole)});
   for (int d = 0; d < Rank; ++d) first[d] = width[d], whole[d] += 2 * width[d];
-  const Tensor<T, Rank> memory(to_array<Rank>(whole));
+  const Tensor<T, Rank, Device> memory(to_array<Rank>(whole));
   T* const inner = memory.data() + (memory.empty() ? 0 : offset_of(first, Shape(memory.strides())));
   const std::shared_ptr<void> storage(
       memory.storage().get(),
       ReturnMargin{memory.storage(), inner, Shape(extents), Shape(memory.strides()), width});
-  return Tensor<T, Rank>::adopt(inner, extents, memory.strides(), storage);
+  return Tensor<T, Rank, Device>::adopt(inner, extents, memory.strides(), storage);
 }
 
 /// The margin around all elements of a view of some storage; null if it has none, or if the view

@@ -48,16 +48,18 @@ auto apply_local(const S& stencil, const E& of_domain, const std::tuple<const Y&
   using Call = StencilCall<S, X...>;
   const std::tuple<X...> operands{with_rows(x)...};
   StencilFields fields = stencil_fields<Call>(S::name, of_domain, std::tie(x...), operands);
-  fields.part = fields.domain = stencil_domain(
-      S::name, fields.window, target_extents<Call>(targets), context_of(first_tensor(x...)));
+  fields.part = fields.domain =
+      stencil_domain(S::name, fields.window, fields.like, target_extents<Call>(targets),
+                     context_of(first_tensor(x...)));
+  const auto bound = bound_stencil(stencil, fields.window);
   if constexpr (Steps == 1) {
     fill_margins(fields);
-    return stencil_results<Call>(stencil, fields, operands, targets);
+    return stencil_results<Call>(bound, fields, operands, targets);
   } else {
     const RepeatPlan plan = plan_repeat(S::name, fields, Call::results(), Steps, Layout(),
                                         context_of(first_tensor(x...)));
-    const auto before = compute_steps_before_last<Call>(stencil, fields, plan, operands);
-    return stencil_results<Call>(stencil, fields, operands, targets);
+    const auto before = compute_steps_before_last<Call>(bound, fields, plan, operands);
+    return stencil_results<Call>(bound, fields, operands, targets);
   }
 }
 
@@ -88,10 +90,11 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
   const std::tuple operands{with_rows(local_part(x))...};
   StencilFields fields = stencil_fields<Call>(S::name, of_domain, std::tie(x...), operands);
   const MeshState& mesh = first.mesh().state();
+  const auto bound = mesh.is_member() ? bound_stencil(stencil, fields.window) : stencil;
   RepeatPlan plan;
   if (mesh.is_member()) {
-    fields.domain =
-        stencil_domain(S::name, fields.window, target_extents<Call>(targets), first.context());
+    fields.domain = stencil_domain(S::name, fields.window, fields.like,
+                                   target_extents<Call>(targets), first.context());
     if constexpr (Steps == 1) {
       exchange_or_start(S::name, fields, First::layout, mesh);
     } else {
@@ -99,7 +102,7 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
       exchange_ghosts_of_steps(S::name, fields, First::layout, mesh);
     }
   } else {
-    fields.domain = Box::of(Shape(first.shape()));
+    fields.domain = Box::of(fields.window[fields.like].domain);
     fields.part = Box::of(Shape::filled(Call::dims, 0));
   }
   if constexpr (sizeof...(Y) > 0) {
@@ -108,11 +111,10 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
         targets);
   }
   [[maybe_unused]] const auto before = [&] {
-    if constexpr (Steps > 1)
-      return compute_steps_before_last<Call>(stencil, fields, plan, operands);
+    if constexpr (Steps > 1) return compute_steps_before_last<Call>(bound, fields, plan, operands);
     else return 0;
   }();
-  auto locals = stencil_results<Call>(stencil, fields, operands, targets);
+  auto locals = stencil_results<Call>(bound, fields, operands, targets);
   return std::apply(
       [&](auto&... local) {
         return std::tuple{

@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
+#include <cleave/core/plain_tuple.hpp>
 #include <cleave/core/shape.hpp>
 
 namespace cleave {
@@ -89,7 +89,7 @@ constexpr SidesOf<Low, High> sides(const Low& low, const High& high) {
 /// The edges of a domain. @see edges
 template <class... E>
 struct Edges {
-  std::tuple<E...> of_dim;
+  detail::PlainTuple<E...> of_dim;
 };
 
 /// The edges of a domain, one for all dimensions or one per dimension:
@@ -99,7 +99,7 @@ constexpr Edges<E...> edges(const E&... of_dim) {
   static_assert(((detail::OneEdge<E> || detail::is_sides<E>) && ...) && sizeof...(E) > 0,
                 "cleave: edges takes periodic, dirichlet(..), neumann, mirror, zero, none or "
                 "sides(.., ..), one for all dimensions or one per dimension");
-  return {std::tuple<E...>{of_dim...}};
+  return {{of_dim...}};
 }
 
 namespace detail {
@@ -124,26 +124,38 @@ struct EdgesOfDomain {
 
 /// A number as an element.
 template <class T, class V>
-T element_of_number(const V& value) {
+CLEAVE_HOST_DEVICE T element_of_number(const V& value) {
   if constexpr (is_complex<T> && std::is_arithmetic_v<V>)
     return T(static_cast<typename T::value_type>(value));
   else return static_cast<T>(value);
 }
 
+/// The value beyond an edge at a global index.
+template <class T, int Dims, class V>
+CLEAVE_HOST_DEVICE T value_beyond(const Dirichlet<V>& edge, const index_t* at) {
+  return [&]<std::size_t... D>(std::index_sequence<D...>) {
+    if constexpr (std::is_convertible_v<V, T> || std::is_arithmetic_v<V>)
+      return element_of_number<T>(edge.value);
+    else return element_of_number<T>(edge.value(at[D]...));
+  }(std::make_index_sequence<std::size_t(Dims)>{});
+}
+template <class T, int Dims, class E>
+CLEAVE_HOST_DEVICE T value_beyond(const E&, const index_t*) {
+  return T(0);
+}
+
 template <class T, int Dims, class V>
 void write_edge_value(const void* of, const Shape& at, void* to) {
-  const V& value = static_cast<const Dirichlet<V>*>(of)->value;
-  const T element = [&]<std::size_t... D>(std::index_sequence<D...>) {
-    if constexpr (std::is_convertible_v<V, T> || std::is_arithmetic_v<V>)
-      return element_of_number<T>(value);
-    else return element_of_number<T>(value(at[int(D)]...));
-  }(std::make_index_sequence<std::size_t(Dims)>{});
+  const T element = value_beyond<T, Dims>(*static_cast<const Dirichlet<V>*>(of), at.begin());
   std::memcpy(to, &element, sizeof(T));
 }
 
 template <class T, int Dims, class E>
-EdgeOfSide erased_edge(const E&) {
-  return {E::kind};
+EdgeOfSide erased_edge(const E& edge) {
+  return {E::kind, &edge, [](const void*, const Shape&, void* to) {
+            const T element = T(0);
+            std::memcpy(to, &element, sizeof(T));
+          }};
 }
 template <class T, int Dims, class V>
 EdgeOfSide erased_edge(const Dirichlet<V>& edge) {
@@ -167,6 +179,31 @@ std::array<EdgeOfSide, 2> erased_sides(const E& both) {
   return {erased_edge<T, Dims>(both), erased_edge<T, Dims>(both)};
 }
 
+/// Calls f with the edge at a side.
+template <class L, class H, class F>
+CLEAVE_HOST_DEVICE auto with_side(const SidesOf<L, H>& both, int side, const F& f) {
+  return side == 0 ? f(both.low) : f(both.high);
+}
+template <OneEdge E, class F>
+CLEAVE_HOST_DEVICE auto with_side(const E& both, int, const F& f) {
+  return f(both);
+}
+
+/// The value beyond a side of dimension d at a global index. @pre its kind is `value`
+template <class T, int Dims, class... E>
+CLEAVE_HOST_DEVICE T edge_value(const Edges<E...>& edges, int d, int side, const index_t* at) {
+  const auto value = [&](const auto& edge) { return value_beyond<T, Dims>(edge, at); };
+  if constexpr (sizeof...(E) == 1) {
+    return with_side(item<0>(edges.of_dim), side, value);
+  } else {
+    T found = T(0);
+    [&]<std::size_t... D>(std::index_sequence<D...>) {
+      ((int(D) == d ? void(found = with_side(item<D>(edges.of_dim), side, value)) : void()), ...);
+    }(std::index_sequence_for<E...>{});
+    return found;
+  }
+}
+
 /// The edges of a field of `Dims` dimensions. The result refers to `edges`.
 template <class T, int Dims, class... E>
 EdgesOfDomain edges_of_domain(const Edges<E...>& edges) {
@@ -176,10 +213,10 @@ EdgesOfDomain edges_of_domain(const Edges<E...>& edges) {
   EdgesOfDomain result;
   if constexpr (sizeof...(E) == 1) {
     for (int d = 0; d < Dims; ++d)
-      result.side[std::size_t(d)] = erased_sides<T, Dims>(std::get<0>(edges.of_dim));
+      result.side[std::size_t(d)] = erased_sides<T, Dims>(item<0>(edges.of_dim));
   } else if constexpr (int(sizeof...(E)) == Dims) {
     [&]<std::size_t... D>(std::index_sequence<D...>) {
-      ((result.side[D] = erased_sides<T, Dims>(std::get<D>(edges.of_dim))), ...);
+      ((result.side[D] = erased_sides<T, Dims>(item<D>(edges.of_dim))), ...);
     }(std::index_sequence_for<E...>{});
   }
   return result;

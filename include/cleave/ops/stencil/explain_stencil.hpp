@@ -73,7 +73,7 @@ ExplainedStencil explain_steps(const S&, const E& of_domain, const X&... x) {
       const MeshState& mesh = first.mesh().state();
       StencilFields fields =
           stencil_fields<Call>(S::name, of_domain, std::tie(x...), std::tuple(local_part(x)...));
-      fields.domain = stencil_domain(S::name, fields.window, {}, first.context());
+      fields.domain = stencil_domain(S::name, fields.window, fields.like, {}, first.context());
       RepeatPlan plan;
       if constexpr (Steps > 1)
         plan = plan_repeat(S::name, fields, Call::results(), Steps, First::layout, first.context());

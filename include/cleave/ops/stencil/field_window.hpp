@@ -3,6 +3,7 @@
 // of that memory it reads a copy in which every neighbour is in its place.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,40 @@
 
 namespace cleave::detail {
 
+/// Read instead of an index in a dimension: the value of an edge.
+inline constexpr index_t before_first = std::numeric_limits<index_t>::min();
+inline constexpr index_t behind_last = before_first + 1;
+
+/// The index that is read for index i of a dimension of n elements, `before_first` or
+/// `behind_last`. Without elements, none is repeated: the value of an edge, zero for those that
+/// have no value.
+///
+/// @param wraps  whether periodic images are found at the index in the domain
+CLEAVE_HOST_DEVICE constexpr index_t resolved_index(EdgeKind low, EdgeKind high, bool wraps,
+                                                    index_t n, index_t i) {
+  if (n == 0) return before_first;
+  while (i < 0 || i >= n) {
+    const bool is_low = i < 0;
+    switch (is_low ? low : high) {
+      case EdgeKind::periodic: return wraps ? (i % n + n) % n : i;
+      case EdgeKind::neumann: i = is_low ? -1 - i : 2 * n - 1 - i; break;
+      case EdgeKind::mirror:
+        if (n == 1) return 0;
+        i = is_low ? -i : 2 * (n - 1) - i;
+        break;
+      case EdgeKind::value: return is_low ? before_first : behind_last;
+      case EdgeKind::none: return i;
+    }
+  }
+  return i;
+}
+
+/// Indices of a field, and where what is read there is written.
+struct FilledBox {
+  Box box;
+  View to;
+};
+
 /// A field on one rank, without its type.
 struct FieldWindow {
   ConstView elements{};  ///< the innermost dimension has stride 1
@@ -27,6 +62,9 @@ struct FieldWindow {
   unsigned wraps = 0;    ///< periodic dimensions whose images are found at the index in the domain
   FieldReach reach{};
   EdgesOfDomain edges{};
+  const void* of_domain = nullptr;  ///< the Edges
+  /// `copy` for several boxes, on the device of the field.
+  void (*fill)(const FieldWindow& field, std::span<const FilledBox> boxes) = nullptr;
 
   constexpr EdgeKind edge(int d, int of_side) const {
     return edges.side[std::size_t(d)][std::size_t(of_side)].kind;
@@ -38,27 +76,9 @@ struct FieldWindow {
     return edge(d, of_side) == EdgeKind::neumann || edge(d, of_side) == EdgeKind::mirror;
   }
 
-  /// Read instead of an index in a dimension.
-  static constexpr index_t before_first = std::numeric_limits<index_t>::min();
-  static constexpr index_t behind_last = before_first + 1;
-
-  /// The index that is read for an index of dimension d, or that there is the value of an edge.
+  /// The index that is read for an index of dimension d. @see resolved_index
   constexpr index_t resolved(int d, index_t i) const {
-    const index_t n = domain[d];
-    while (i < 0 || i >= n) {
-      const bool low = i < 0;
-      switch (edge(d, low ? 0 : 1)) {
-        case EdgeKind::periodic: return wraps >> d & 1u ? (i % n + n) % n : i;
-        case EdgeKind::neumann: i = low ? -1 - i : 2 * n - 1 - i; break;
-        case EdgeKind::mirror:
-          if (n == 1) return 0;
-          i = low ? -i : 2 * (n - 1) - i;
-          break;
-        case EdgeKind::value: return low ? before_first : behind_last;
-        case EdgeKind::none: return i;
-      }
-    }
-    return i;
+    return resolved_index(edge(d, 0), edge(d, 1), (wraps >> d & 1u) != 0, domain[d], i);
   }
 
   /// The elements that are read for results in a box.
@@ -84,7 +104,18 @@ struct FieldWindow {
     return result;
   }
 
-  /// Writes everything that is read at the indices of a box. @param to  of the extents of the box
+  /// The results in a box for which all that is read is among `elements`.
+  constexpr Box inner(Box results) const {
+    for (int d = 0; d < results.dims(); ++d) {
+      const IndexRange there = inner(d, {has.begin[d], has.end[d]});
+      results.begin[d] = std::max(results.begin[d], there.begin);
+      results.end[d] = std::min(results.end[d], there.end);
+    }
+    return results;
+  }
+
+  /// Writes everything that is read at the indices of a box, on the host.
+  /// @param to  of the extents of the box
   CLEAVE_INLINE void copy(const Box& box, const View& to) const;
 };
 

@@ -30,8 +30,8 @@ CLEAVE_INLINE std::vector<FieldRun> runs_of(const FieldWindow& field, const Box&
   std::vector<FieldRun> runs;
   for (index_t i = box.begin[d]; i < box.end[d]; ++i) {
     const index_t index = field.resolved(d, i);
-    const ReadFrom from = index == FieldWindow::before_first  ? ReadFrom::low_edge
-                          : index == FieldWindow::behind_last ? ReadFrom::high_edge
+    const ReadFrom from = index == before_first  ? ReadFrom::low_edge
+                          : index == behind_last ? ReadFrom::high_edge
                           : index >= field.has.begin[d] && index < field.has.end[d]
                               ? ReadFrom::elements
                               : ReadFrom::ghosts;
@@ -93,12 +93,7 @@ class StencilSweep {
     if (results.empty()) return;
     const int last = results.dims() - 1;
     Box inner = results;
-    for (const FieldWindow& field : fields_)
-      for (int d = 0; d <= last; ++d) {
-        const IndexRange there = field.inner(d, {field.has.begin[d], field.has.end[d]});
-        inner.begin[d] = std::max(inner.begin[d], there.begin);
-        inner.end[d] = std::min(inner.end[d], there.end);
-      }
+    for (const FieldWindow& field : fields_) inner = field.inner(inner);
     // the ends of rows are computed while the rows are in the cache
     const bool has_ends = inner.extent(last) < results.extent(last);
     if (inner.empty() || (has_ends && bytes_for(results) > most_bytes)) {

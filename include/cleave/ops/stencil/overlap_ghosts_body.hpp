@@ -44,7 +44,8 @@ CLEAVE_INLINE bool overlap_pays(const GhostExchange& exchange, const StencilFiel
 CLEAVE_INLINE void exchange_or_start(const char* name, StencilFields& fields, const Layout& layout,
                                      const MeshState& mesh) {
   GhostExchange exchange = prepare_ghosts(name, fields, layout, mesh);
-  if (overlap_pays(exchange, fields, layout, mesh)) {
+  const bool on_host = fields.read == &redistribution::read_boxes<Host>;
+  if (on_host && overlap_pays(exchange, fields, layout, mesh)) {
     fields.arriving = std::make_shared<ArrivingGhosts>(ArrivingGhosts{std::move(exchange)});
     const auto& reads = fields.arriving->exchange.reads;
     fields.arriving->received.emplace(
@@ -54,18 +55,13 @@ CLEAVE_INLINE void exchange_or_start(const char* name, StencilFields& fields, co
         }));
     return;
   }
-  if (!exchange.reads.empty()) redistribution::read_boxes<Host>(name, exchange.reads, mesh);
+  if (!exchange.reads.empty()) fields.read(name, exchange.reads, mesh);
   fill_margins(fields, exchange.filled);
 }
 
 CLEAVE_INLINE Box inner_results(const StencilFields& fields) {
   Box inner = fields.part;
-  for (const FieldWindow& field : fields.window)
-    for (int d = 0; d < inner.dims(); ++d) {
-      const IndexRange there = field.inner(d, {field.has.begin[d], field.has.end[d]});
-      inner.begin[d] = std::max(inner.begin[d], there.begin);
-      inner.end[d] = std::min(inner.end[d], there.end);
-    }
+  for (const FieldWindow& field : fields.window) inner = field.inner(inner);
   if (!inner.empty()) return inner;
   inner.end = inner.begin = fields.part.begin;
   return inner;

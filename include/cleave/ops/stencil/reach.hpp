@@ -244,7 +244,8 @@ constexpr void each_probed(const F& f) {
 template <class S, class... T>
 inline constexpr auto found_reaches = [] {
   Reaches<sizeof...(T)> found{};
-  each_probed<S, T...>([&](const ProbedElement&, const auto& here) { found.include(here); });
+  using Found = Reaches<sizeof...(T)>;  // nvcc 13 fails at a generic function
+  each_probed<S, T...>([&](const ProbedElement&, const Found& here) { found.include(here); });
   return found;
 }();
 
@@ -314,7 +315,8 @@ template <class S, class... T, std::size_t... I>
 constexpr auto field_reaches(std::index_sequence<I...>) {
   if constexpr (declares_stride<S> && !declares_reach<S>) {
     std::array<FieldReach, sizeof...(T)> found{FieldReach({}, declared_stride<S, I>())...};
-    each_probed<S, T...>([&](const ProbedElement& element, const auto& here) {
+    using Found = Reaches<sizeof...(T)>;
+    each_probed<S, T...>([&](const ProbedElement& element, const Found& here) {
       (found[I].include(here.of[I], element), ...);
     });
     return found;

@@ -110,7 +110,7 @@ constexpr bool check_repeat() {
 template <class Call, class S, class... X>
 auto compute_steps_before_last(const S& stencil, StencilFields& fields, const RepeatPlan& plan,
                                const std::tuple<X...>& operands) {
-  using Field = Tensor<typename Call::T, Call::dims>;
+  using Field = Tensor<typename Call::T, Call::dims, typename Call::Device>;
   constexpr auto results = std::make_index_sequence<Call::results()>{};
   for (std::size_t k = 0; k < Call::fields; ++k) fields.window[k].reach = Call::reaches[k];
   const Shape domain = fields.window[0].domain;

@@ -45,7 +45,7 @@ CLEAVE_INLINE RepeatPlan plan_repeat(const char* name, StencilFields& fields, st
 CLEAVE_INLINE void exchange_ghosts_of_steps(const char* name, StencilFields& fields,
                                             const Layout& layout, const MeshState& mesh) {
   const GhostExchange exchange = prepare_ghosts(name, fields, layout, mesh);
-  if (!exchange.reads.empty()) redistribution::read_boxes<Host>(name, exchange.reads, mesh);
+  if (!exchange.reads.empty()) fields.read(name, exchange.reads, mesh);
   for (std::size_t k = 0; k < fields.window.size(); ++k) {
     FieldWindow& field = fields.window[k];
     if (fields.margin[k] == nullptr || field.has == exchange.filled[k]) continue;

@@ -17,6 +17,7 @@
 #include <cleave/ops/stencil/filled_margin.hpp>
 #include <cleave/ops/stencil/overlap_ghosts.hpp>
 #include <cleave/ops/stencil/reach.hpp>
+#include <cleave/ops/stencil/stencil_on_device.hpp>
 #include <cleave/ops/stencil/stencil_plan.hpp>
 #include <cleave/ops/stencil/stencil_rows.hpp>
 #include <cleave/redistribute/read_boxes.hpp>
@@ -44,11 +45,34 @@ constexpr std::size_t count_stencil_results() {
   else return 1;
 }
 
+/// The operand whose extents and element type the results have: the first field, unless the
+/// stencil names another.
+template <class S, class... X>
+constexpr std::size_t result_like() {
+  if constexpr (requires { S::result_like; }) {
+    return S::result_like;
+  } else {
+    const bool is_field[] = {!is_number<X>...};
+    std::size_t first = 0;
+    while (!is_field[first]) ++first;
+    return first;
+  }
+}
+
+/// A stencil that knows the extents of its fields, if it requires them.
+template <class S>
+auto bound_stencil(const S& stencil, std::span<const FieldWindow> fields) {
+  if constexpr (requires { stencil.bound_to(fields); }) return stencil.bound_to(fields);
+  else return stencil;
+}
+
 /// The compile-time constants of a stencil on operands X, tensors and Numbers.
 template <class S, class... X>
 struct StencilCall {
   using First = first_tensor_t<X...>;
-  using T = typename First::value_type;
+  static constexpr std::size_t like = result_like<S, X...>();  ///< an operand
+  using T = typename std::tuple_element_t<like, std::tuple<X...>>::value_type;
+  using Device = typename First::device_type;
   static constexpr int dims = First::dims;
   static constexpr std::size_t fields = (0 + ... + std::size_t(!is_number<X>));
 
@@ -57,7 +81,7 @@ struct StencilCall {
     constexpr bool same_dims = ((is_number<X> || X::dims == dims) && ...);
     constexpr bool alike = ((is_number<X> || is_dtensor<X> == is_dtensor<First>) && ...);
     constexpr bool on_one_mesh = (on_mesh<typename MeshOf<X...>::type, X>() && ...);
-    constexpr bool on_host = std::is_same_v<typename First::device_type, Host>;
+    constexpr bool on_one_device = (on_device<X>() && ...);
     static_assert(has_dims, "cleave: a stencil requires fields with at least one dimension");
     static_assert(same_dims,
                   "cleave: the fields of a stencil must have the same number of dimensions");
@@ -66,9 +90,15 @@ struct StencilCall {
                   "(distribute_tensor, from_local)");
     static_assert(on_one_mesh,
                   "cleave: the operands of an operation are on meshes of different types");
-    static_assert(on_host,
-                  "cleave: stencils are computed on the host; copy the fields: .to(Host{})");
-    return has_dims && same_dims && alike && on_one_mesh && on_host;
+    static_assert(on_one_device,
+                  "cleave: the fields of a stencil are on different devices; copy them: "
+                  ".to(Host{})");
+    return has_dims && same_dims && alike && on_one_mesh && on_one_device;
+  }
+  template <class Operand>
+  static constexpr bool on_device() {
+    if constexpr (is_number<Operand>) return true;
+    else return std::is_same_v<typename Operand::device_type, Device>;
   }
 
   /// The reach in each field.
@@ -106,8 +136,8 @@ struct StencilCall {
 };
 
 /// A local field whose innermost dimension has stride 1: a copy if need be.
-template <class T, int Rank>
-Tensor<T, Rank> with_rows(const Tensor<T, Rank>& x) {
+template <class T, int Rank, class Device>
+Tensor<T, Rank, Device> with_rows(const Tensor<T, Rank, Device>& x) {
   constexpr auto last = std::size_t(Rank - 1);
   return x.shape()[last] > 1 && x.strides()[last] != 1 ? x.clone() : x;
 }
@@ -155,6 +185,9 @@ constexpr const FilledMargin* ghosts_of(const EdgesAndGhosts<E, Operands>& all, 
 template <class X, class Part, class E>
 void add_field(StencilFields& fields, const X& x, const Part& part, const FieldReach& reach,
                const E& of_domain) {
+  using Device = typename X::device_type;
+  fields.allocate = [](std::size_t bytes) { return allocate_bytes(Device{}, bytes); };
+  fields.read = &redistribution::read_boxes<Device>;
   fields.add({part.view(),
               own_box_of(x),
               {},
@@ -162,7 +195,9 @@ void add_field(StencilFields& fields, const X& x, const Part& part, const FieldR
               Shape(x.shape()),
               ~0u,
               reach,
-              edges_of_domain<typename X::value_type, X::dims>(of_domain)},
+              edges_of_domain<typename X::value_type, X::dims>(of_domain),
+              &of_domain,
+              &fill_boxes<typename X::value_type, X::dims, Device, E>},
              margin_around(part.storage(), part.view()));
 }
 
@@ -177,6 +212,7 @@ StencilFields stencil_fields(const char* name, const E& of_domain, const std::tu
     const auto add = [&](std::size_t i, const auto& operand, const auto& part) {
       if constexpr (!is_number<std::remove_cvref_t<decltype(operand)>>) {
         const std::size_t k = fields.window.size();
+        if (i == Call::like) fields.like = k;
         add_field(fields, operand, part, Call::reaches[k], of_domain);
         const FilledMargin* const ghosts = ghosts_of(of_domain, i);
         if (ghosts != nullptr && knows_extents(operand))
@@ -188,6 +224,38 @@ StencilFields stencil_fields(const char* name, const E& of_domain, const std::tu
   return fields;
 }
 
+/// The addresses of Numbers; null for fields.
+template <class... X>
+std::array<const void*, sizeof...(X)> numbers_of(const std::tuple<X...>& operands) {
+  const auto number = [](const auto& operand) -> const void* {
+    if constexpr (is_number<std::remove_cvref_t<decltype(operand)>>) return &operand;
+    else return nullptr;
+  };
+  return std::apply(
+      [&](const X&... x) { return std::array<const void*, sizeof...(X)>{number(x)...}; }, operands);
+}
+
+/// Computes this rank's part on another device than the host.
+template <class Call, class S, class... X, class... Y>
+void run_on_device(const S& stencil, const StencilFields& fields, const std::tuple<X...>& operands,
+                   const Y&... to) {
+  const auto operand = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    using X0 = std::tuple_element_t<I, std::tuple<X...>>;
+    OperandOnDevice<S, I, typename TypeEntry<X0>::type, Call::dims> result;
+    if constexpr (is_number<X0>) result.value = std::get<I>(operands).value;
+    return result;
+  };
+  SweepOnDevice<typename Call::Device> sweep(fields.window, fields.part);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    using Operands = Types<OperandOnDevice<S, I, typename TypeEntry<X>::type, Call::dims>...>;
+    sweep.run(StencilOnDevice<S, Call::dims, Types<typename Y::value_type...>, Operands>{
+        stencil,
+        {operand(std::integral_constant<std::size_t, I>{})...},
+        {ArrayOnDevice<typename Y::value_type, Call::dims>(to.data(), fields.part.begin,
+                                                           Shape(to.strides()))...}});
+  }(std::index_sequence_for<X...>{});
+}
+
 /// Computes this rank's part.
 ///
 /// @param operands  local parts of fields, and Numbers
@@ -195,13 +263,6 @@ StencilFields stencil_fields(const char* name, const E& of_domain, const std::tu
 template <class Call, class S, class... X, class... Y>
 void compute_stencil(const S& stencil, StencilFields& fields, const std::tuple<X...>& operands,
                      const Y&... y) {
-  const auto number = [](const auto& operand) -> const void* {
-    if constexpr (is_number<std::remove_cvref_t<decltype(operand)>>) return &operand;
-    else return nullptr;
-  };
-  const auto numbers = [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<const void*, sizeof...(X)>{number(std::get<I>(operands))...};
-  }(std::index_sequence_for<X...>{});
   const auto rows = [](const auto& target) {  // computed elsewhere and copied if it has gaps
     using Target = std::remove_cvref_t<decltype(target)>;
     constexpr auto last = std::size_t(Target::dims - 1);
@@ -209,25 +270,29 @@ void compute_stencil(const S& stencil, StencilFields& fields, const std::tuple<X
                                                                    : target;
   };
   const auto run = [&](const auto&... to) {
-    using Loops = StencilLoops<S, Call::dims, Types<typename Y::value_type...>,
-                               typename TypeEntry<X>::type...>;
-    const Loops loops{stencil,
-                      numbers,
-                      {ResultRow<typename Y::value_type>{to.data(), Shape(to.strides())}...},
-                      fields.part.begin};
-    const StencilKernel kernel = loops.kernel();
-    if (fields.arriving != nullptr) {
-      const Box inner = inner_results(fields);
-      sweep_stencil(fields.window, kernel, inner);
-      finish_exchange(fields);
-      each_box_around(fields.part, inner,
-                      [&](const Box& side) { sweep_stencil(fields.window, kernel, side); });
+    using Results = Types<typename Y::value_type...>;
+    if constexpr (std::is_same_v<typename Call::Device, Host>) {
+      using Loops = StencilLoops<S, Call::dims, Results, typename TypeEntry<X>::type...>;
+      const Loops loops{stencil,
+                        numbers_of(operands),
+                        {ResultRow<typename Y::value_type>{to.data(), Shape(to.strides())}...},
+                        fields.part.begin};
+      const StencilKernel kernel = loops.kernel();
+      if (fields.arriving != nullptr) {
+        const Box inner = inner_results(fields);
+        sweep_stencil(fields.window, kernel, inner);
+        finish_exchange(fields);
+        each_box_around(fields.part, inner,
+                        [&](const Box& side) { sweep_stencil(fields.window, kernel, side); });
+      } else {
+        sweep_stencil(fields.window, kernel, fields.part);
+      }
     } else {
-      sweep_stencil(fields.window, kernel, fields.part);
+      run_on_device<Call>(stencil, fields, operands, to...);
     }
     const auto finish = [](const auto& target, const auto& computed) {
       if (computed.data() != target.data()) target.copy_(computed);
-      else note_change(Host{}, target.storage());
+      else note_change(typename Call::Device{}, target.storage());
     };
     (finish(y, to), ...);
   };
@@ -256,7 +321,8 @@ auto stencil_results(const S& stencil, StencilFields& fields, const std::tuple<X
         targets);
   } else {
     const auto make = [&](std::size_t) {
-      return Tensor<typename Call::T, Call::dims>(to_array<Call::dims>(extents));
+      return Tensor<typename Call::T, Call::dims, typename Call::Device>(
+          to_array<Call::dims>(extents));
     };
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       return compute(make(K)...);

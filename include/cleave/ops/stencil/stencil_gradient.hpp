@@ -1,10 +1,12 @@
 // The gradient of a stencil, which is a stencil again: each element adds the cotangents of the
-// results that read it, each times the slope of that result. Nothing is sent to be added, so the
-// bits are the same on every mesh.
+// results that read it, directly or beyond an edge, each times the slope of that result. Nothing is
+// sent to be added, so the bits are the same on every mesh.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -17,113 +19,199 @@
 
 namespace cleave::detail {
 
-/// A field around an element elsewhere, as dual numbers: the slope is 1 where `seed` is read.
-template <class Field, class V, int Dims, bool Varies>
-struct DualField {
-  const Field& field;
-  const int* seed;         ///< the offset of the element that the slope belongs to; the field is
-                           ///< read around the element at minus that offset
-  const index_t* extents;  ///< of periodic dimensions; 0: others
-
-  template <class... I>
-  CLEAVE_HOST_DEVICE constexpr kernels::Dual<V> operator()(I... offset) const {
-    static_assert(sizeof...(I) == std::size_t(Dims));
-    int d = 0;
-    const int moved[] = {int(offset) - seed[d++]...};
-    bool is_seed = Varies;
-    for (const int by : moved) is_seed = is_seed && by == 0;
-    return [&]<std::size_t... D>(std::index_sequence<D...>) {
-      return kernels::Dual<V>(V(field(moved[D]...)), V(is_seed ? 1 : 0));
-    }(std::make_index_sequence<std::size_t(Dims)>{});
+/// The kinds of edges, per dimension and side.
+template <class E, int Dims>
+struct EdgeKinds;
+template <class... E, int Dims>
+struct EdgeKinds<Edges<E...>, Dims> {
+  static constexpr std::array<EdgeKind, 2> of(int d) {
+    const std::array<EdgeKind, 2> kinds[] = {of_sides<E>()...};
+    return kinds[sizeof...(E) == 1 ? 0 : d];
   }
-  CLEAVE_HOST_DEVICE constexpr index_t index(int d) const {
-    const index_t i = field.index(d) - seed[d], n = extents[d];
-    return n == 0 ? i : (i % n + n) % n;
+  template <class One>
+  static constexpr std::array<EdgeKind, 2> of_sides() {
+    if constexpr (is_sides<One>) return {decltype(One::low)::kind, decltype(One::high)::kind};
+    else return {One::kind, One::kind};
+  }
+  static constexpr bool mirrors(int d, int side) {
+    return of(d)[std::size_t(side)] == EdgeKind::neumann ||
+           of(d)[std::size_t(side)] == EdgeKind::mirror;
   }
 };
 
-/// The gradient of S with respect to operand I, of operands T: its fields are the cotangents of the
-/// results, then the operands.
-template <class S, int I, int Dims, std::size_t Results, class... T>
+/// A field around an element elsewhere, as dual numbers: the slope is 1 where the element of the
+/// gradient is read, also beyond an edge.
+template <class Field, int Dims, bool Varies, class E>
+struct DualField {
+  using Kinds = EdgeKinds<E, Dims>;
+
+  const Field& field;      ///< around the element of the gradient
+  const int* shift;        ///< the offset of the element elsewhere
+  const index_t* extents;  ///< of the field of the gradient
+
+  template <class... I>
+  CLEAVE_HOST_DEVICE constexpr auto operator()(I... offset) const {
+    static_assert(sizeof...(I) == std::size_t(Dims));
+    const int by[] = {int(offset)...};
+    return [&]<std::size_t... D>(std::index_sequence<D...>) {
+      const auto value = field(by[D] + shift[D]...);
+      using V = std::remove_cvref_t<decltype(value)>;
+      bool is_seed = Varies;
+      if constexpr (Varies) is_seed = (reads_element<int(D)>(by[D]) && ...);
+      return kernels::Dual<V>(value, V(is_seed ? 1 : 0));
+    }(std::make_index_sequence<std::size_t(Dims)>{});
+  }
+  CLEAVE_HOST_DEVICE constexpr index_t index(int d) const {
+    const index_t i = field.index(d) + shift[d], n = extents[d];
+    return Kinds::of(d)[0] == EdgeKind::periodic ? (i % n + n) % n : i;
+  }
+
+ private:
+  template <int D>
+  CLEAVE_HOST_DEVICE constexpr bool reads_element(int offset) const {
+    if constexpr (Kinds::mirrors(D, 0) || Kinds::mirrors(D, 1)) {
+      const index_t element = field.index(D);
+      return resolved_index(Kinds::of(D)[0], Kinds::of(D)[1], false, extents[D],
+                            element + shift[D] + offset) == element;
+    } else {
+      return shift[D] + offset == 0;
+    }
+  }
+};
+
+/// The gradient of S with edges E with respect to operand I, of operands T: its fields are the
+/// cotangents of the results, then the operands. Its edges are those of `gradient_edges`.
+template <class S, int I, int Dims, class E, std::size_t Results, class... T>
 class StencilGradient : public Stencil {
+  using Kinds = EdgeKinds<E, Dims>;
+  static constexpr Reach of_field() { return reaches_of<S, T...>.of[I]; }
+
+  /// The first element of the results, as an index of the fields.
+  static constexpr std::array<int, std::size_t(Dims)> first_result() {
+    std::array<int, std::size_t(Dims)> first{};
+    for (int d = 0; d < Dims; ++d)
+      if (Kinds::of(d)[0] == EdgeKind::none)
+        for (const Reach& reach : reaches_of<S, T...>.of)
+          first[std::size_t(d)] = std::max(first[std::size_t(d)], -reach.lo[d]);
+    return first;
+  }
+  /// The offsets of results that read an element.
+  static constexpr Reach readers() {
+    const Reach of = of_field();
+    Reach result{Dims};
+    result.corners = of.corners;
+    for (int d = 0; d < Dims; ++d) {
+      const int most = std::max(-of.lo[d], of.hi[d]);
+      const bool mirrors = Kinds::mirrors(d, 0) || Kinds::mirrors(d, 1);
+      const Sides sides = mirrors ? Sides(most) : Sides(-of.hi[d], -of.lo[d]);
+      result.lo[d] = sides.lo, result.hi[d] = sides.hi;
+    }
+    return result;
+  }
+
  public:
   static constexpr const char* name = S::name;
+  /// The result has the extents and the element type of this operand.
+  static constexpr std::size_t result_like = Results + std::size_t(I);
   static constexpr auto reach = [] {
-    constexpr auto of = reaches_of<S, T...>;
     std::array<Reach, Results + sizeof...(T)> result{};
     for (std::size_t k = 0; k < result.size(); ++k) {
       Reach& here = result[k];
-      here = of.of[I];
       here.dims = Dims;
-      here.corners = here.corners || k >= Results;
-      const Reach none{};
-      const Reach& other = k < Results ? none : of.of[k - Results];
+      here.corners = of_field().corners || k >= Results;
       for (int d = 0; d < Dims; ++d) {
-        here.lo[d] = other.lo[d] - of.of[I].hi[d];
-        here.hi[d] = other.hi[d] - of.of[I].lo[d];
+        const Reach other = k < Results ? Reach{} : reaches_of<S, T...>.of[k - Results];
+        const int first = k < Results ? first_result()[std::size_t(d)] : 0;
+        const Reach around = readers();
+        const Sides sides(around.lo[d] + other.lo[d] - first, around.hi[d] + other.hi[d] - first);
+        here.lo[d] = sides.lo, here.hi[d] = sides.hi;
       }
     }
     return result;
   }();
 
-  /// @param domain    global extents
-  /// @param periodic  bit d: dimension d is
-  StencilGradient(const S& stencil, const Shape& domain, unsigned periodic) : stencil_(stencil) {
+  explicit StencilGradient(const S& stencil) : stencil_(stencil) {}
+
+  /// The gradient for fields of these extents.
+  /// @throws Error if edges mirror elements of a field that ends before the results
+  StencilGradient bound_to(std::span<const FieldWindow> fields) const {
+    StencilGradient bound(bound_stencil(stencil_, fields.subspan(Results)));
+    const bool is_field[] = {!is_number<T>...};
+    std::size_t like = Results;
+    for (int k = 0; k < I; ++k) like += is_field[k];
     for (int d = 0; d < Dims; ++d) {
-      domain_[d] = domain[d];
-      period_[d] = periodic >> d & 1u ? domain[d] : 0;
+      bound.domain_[d] = fields[like].domain[d];
+      bound.results_end_[d] = first_result()[std::size_t(d)] + fields[0].domain[d];
+      if (Kinds::mirrors(d, 1) && bound.domain_[d] < bound.results_end_[d])
+        throw Error(
+            name,
+            "the gradient with edges that mirror elements requires a field of at least "
+            "the extents of the result, in dimension " +
+                std::to_string(d),
+            {.shapes = to_string(fields[like].domain) + " and " + to_string(fields[0].domain)});
     }
+    return bound;
   }
 
   template <class... A>
-  auto operator()(const A&... a) const {
+  CLEAVE_HOST_DEVICE auto operator()(const A&... a) const {
     const std::tuple<const A&...> all(a...);
-    constexpr Reach of = reaches_of<S, T...>.of[I];
-    using V = stencil_value_t<std::tuple_element_t<std::size_t(I), std::tuple<T...>>>;
+    const auto& field = std::get<result_like>(all);
+    constexpr auto dims = std::make_index_sequence<std::size_t(Dims)>{};
+    constexpr Reach around = readers();
+    const int here[std::size_t(Dims)] = {};
+    using V = decltype(read(field, here, dims));
     V sum = V(0);
-    int offset[Dims];
-    for (int d = 0; d < Dims; ++d) offset[d] = of.lo[d];
+    int shift[std::size_t(Dims)];
+    for (int d = 0; d < Dims; ++d) shift[d] = around.hi[d];
     for (;;) {
-      if (is_read(offset, of.corners) && exists(offset, std::get<0>(all)))
-        sum = sum + addend<V>(offset, all, std::index_sequence_for<T...>{},
+      if (is_reader(shift, around.corners) && exists(shift, field))
+        sum = sum + addend<V>(shift, all, std::index_sequence_for<T...>{},
                               std::make_index_sequence<Results>{});
       int d = Dims - 1;
-      for (; d >= 0 && ++offset[d] > of.hi[d]; --d) offset[d] = of.lo[d];
+      for (; d >= 0 && --shift[d] < around.lo[d]; --d) shift[d] = around.hi[d];
       if (d < 0) return sum;
     }
   }
 
  private:
-  static bool is_read(const int* offset, bool corners) {
+  template <std::size_t... D>
+  CLEAVE_HOST_DEVICE static auto read(const auto& field, const int* at, std::index_sequence<D...>) {
+    return field(at[D]...);
+  }
+  CLEAVE_HOST_DEVICE static bool is_reader(const int* shift, bool corners) {
     int moved = 0;
-    for (int d = 0; d < Dims; ++d) moved += offset[d] != 0;
+    for (int d = 0; d < Dims; ++d) moved += shift[d] != 0;
     return corners || moved <= 1;
   }
-  /// Whether there is a result that reads the element at that offset.
-  bool exists(const int* offset, const auto& field) const {
+  /// Whether there is a result at that offset.
+  CLEAVE_HOST_DEVICE bool exists(const int* shift, const auto& field) const {
+    constexpr auto first = first_result();
     for (int d = 0; d < Dims; ++d) {
-      const index_t i = field.index(d) - offset[d];
-      if (period_[d] == 0 && (i < 0 || i >= domain_[d])) return false;
+      const index_t i = field.index(d) + shift[d];
+      if (Kinds::of(d)[0] != EdgeKind::periodic &&
+          (i < first[std::size_t(d)] || i >= results_end_[d]))
+        return false;
     }
     return true;
   }
 
   template <class V, std::size_t... K, std::size_t... R>
-  V addend(const int* offset, const auto& all, std::index_sequence<K...>,
-           std::index_sequence<R...>) const {
+  CLEAVE_HOST_DEVICE V addend(const int* shift, const auto& all, std::index_sequence<K...>,
+                              std::index_sequence<R...>) const {
     const auto argument = [&]<std::size_t Operand>(std::integral_constant<std::size_t, Operand>) {
-      using Type = std::tuple_element_t<Operand, std::tuple<T...>>;
       const auto& operand = std::get<Results + Operand>(all);
-      if constexpr (is_number<Type>) return operand;
+      if constexpr (is_number<std::tuple_element_t<Operand, std::tuple<T...>>>) return operand;
       else
-        return DualField<std::remove_cvref_t<decltype(operand)>, stencil_value_t<Type>, Dims,
-                         int(Operand) == I>{operand, offset, period_};
+        return DualField<std::remove_cvref_t<decltype(operand)>, Dims, int(Operand) == I, E>{
+            operand, shift, domain_};
     };
     const auto value = stencil_(argument(std::integral_constant<std::size_t, K>{})...);
+    constexpr auto first = first_result();
+    int result[std::size_t(Dims)];
+    for (int d = 0; d < Dims; ++d) result[d] = shift[d] - first[std::size_t(d)];
     const auto cotangent = [&](const auto& g) {
-      return [&]<std::size_t... D>(std::index_sequence<D...>) {
-        return V(g(-offset[D]...));
-      }(std::make_index_sequence<std::size_t(Dims)>{});
+      return V(read(g, result, std::make_index_sequence<std::size_t(Dims)>{}));
     };
     V sum = V(0);
     if constexpr (is_tuple_of_results<std::remove_cvref_t<decltype(value)>>)
@@ -133,68 +221,52 @@ class StencilGradient : public Stencil {
   }
 
   S stencil_;
-  index_t domain_[Dims];
-  index_t period_[Dims];  ///< 0: not periodic
+  index_t domain_[std::size_t(Dims)] = {};       ///< extents of the operand
+  index_t results_end_[std::size_t(Dims)] = {};  ///< as an index of the fields
 };
 
-template <class S>
-inline constexpr bool is_stencil_gradient = false;
-template <class S, int I, int Dims, std::size_t Results, class... T>
-inline constexpr bool is_stencil_gradient<StencilGradient<S, I, Dims, Results, T...>> = true;
-
-/// Whether gradients can pass an edge: what is beyond it is not another element, or is periodic.
+/// The edges of the gradient: no result exists beyond `none`.
 template <class E>
-inline constexpr bool passes_gradients =
-    E::kind == EdgeKind::periodic || E::kind == EdgeKind::value;
+constexpr auto gradient_edge(const E& edge) {
+  if constexpr (E::kind == EdgeKind::none) return zero;
+  else return edge;
+}
 template <class L, class H>
-inline constexpr bool passes_gradients<SidesOf<L, H>> = passes_gradients<L> && passes_gradients<H>;
+constexpr auto gradient_edge(const SidesOf<L, H>& both) {
+  const auto low = gradient_edge(both.low);
+  const auto high = gradient_edge(both.high);
+  return SidesOf<std::remove_const_t<decltype(low)>, std::remove_const_t<decltype(high)>>{low,
+                                                                                          high};
+}
+template <class... E>
+constexpr auto gradient_edges(const Edges<E...>& of) {
+  return of.of_dim.apply([](const E&... of_dim) { return edges(gradient_edge(of_dim)...); });
+}
 
 /// A call of a stencil as the tape records it.
 template <class S, class E>
-struct StencilOp;
-template <class S, class... E>
-struct StencilOp<S, Edges<E...>> {
+struct StencilOp {
   static constexpr const char* name = S::name;
   static constexpr unsigned gradient_reads = ~1u;  ///< the operands, not the results
   S stencil;
-  Edges<E...> of_domain;
+  E of_domain;
 
   template <int I, class G, class Y, AnyOperand... X>
     requires AnyTensor<std::tuple_element_t<std::size_t(I), std::tuple<X...>>>
   auto gradient(wrt<I>, const G& g, const Y&, const X&... x) const {
-    static_assert((passes_gradients<E> && ...),
-                  "cleave: the gradient of a stencil requires edges that are periodic, zero or "
-                  "dirichlet(..)");
-    static_assert(!is_stencil_gradient<S>,
-                  "cleave: the gradient of a stencil cannot be differentiated again");
-    const auto& operand = std::get<std::size_t(I)>(std::tuple<const X&...>(x...));
-    constexpr int dims = std::remove_cvref_t<decltype(operand)>::dims;
+    constexpr int dims = std::tuple_element_t<std::size_t(I), std::tuple<X...>>::dims;
     const auto with = [&](const auto&... cotangent) {
       if constexpr (declares_stride<S>) {
         return strided_gradient<I>(stencil, of_domain, std::tie(x...), cotangent...);
       } else {
-        const auto& first = std::get<0>(std::tie(cotangent...));
-        if (knows_extents(operand) && !(shape_of(operand) == shape_of(first)))
-          throw Error(name, "the gradient requires fields of the extents of the result",
-                      context_of(operand));
         using Gradient = StencilGradient<
-            S, I, dims, sizeof...(cotangent),
+            S, I, dims, E, sizeof...(cotangent),
             typename TypeEntry<std::remove_cvref_t<decltype(as_operand(x))>>::type...>;
-        return apply(Gradient(stencil, shape_of(first), periodic_dims(dims)), cotangent..., x...,
-                     of_domain);
+        return apply(Gradient(stencil), cotangent..., x..., gradient_edges(of_domain));
       }
     };
     if constexpr (is_tuple_of_results<G>) return std::apply(with, g);
     else return with(g);
-  }
-
- private:
-  static constexpr unsigned periodic_dims(int dims) {
-    const bool is_periodic[] = {std::is_same_v<E, PlainEdge<EdgeKind::periodic>>...};
-    unsigned periodic = 0;
-    for (int d = 0; d < dims; ++d)
-      if (is_periodic[sizeof...(E) == 1 ? 0 : d]) periodic |= 1u << d;
-    return periodic;
   }
 };
 

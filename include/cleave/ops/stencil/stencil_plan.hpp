@@ -26,12 +26,16 @@ struct ArrivingGhosts;
 /// The fields of a call on this rank, and the indices for which it computes the stencil.
 struct StencilFields {
   std::vector<FieldWindow> window{};
+  std::size_t like = 0;                       ///< the field whose extents the results have
   std::vector<const ReturnMargin*> margin{};  ///< of each field; null: none
   std::vector<char> is_filled{};              ///< of each field: whether ghosts are in its window
   Box domain{};                               ///< of all ranks
   Box part{};                                 ///< of this rank
   std::vector<std::shared_ptr<void>> ghosts{};
-  std::shared_ptr<ArrivingGhosts> arriving{};  ///< null: all ghosts are there
+  std::shared_ptr<ArrivingGhosts> arriving{};                      ///< null: all ghosts are there
+  std::shared_ptr<void> (*allocate)(std::size_t bytes) = nullptr;  ///< on the fields' device
+  void (*read)(const char* name, std::span<const redistribution::BoxRead> reads,
+               const MeshState& mesh) = nullptr;  ///< read_boxes of that device
 
   // compiled once: calls of stencils are templates
   CLEAVE_INLINE StencilFields();
@@ -43,10 +47,12 @@ struct StencilFields {
 
 /// The indices for which a stencil is computed: all, except where edges are `none`.
 ///
+/// @param like    the field whose extents the results have, or that is coarser or finer
 /// @param target  extents of a target that may be coarser or finer than the fields; else no extents
 /// @throws Error if periodic fields differ in extents, or have too few elements for edges `none`
 CLEAVE_INLINE Box stencil_domain(const char* name, std::span<const FieldWindow> fields,
-                                 const Shape& target, const ErrorContext& context);
+                                 std::size_t like, const Shape& target,
+                                 const ErrorContext& context);
 
 /// Checks a target of a stencil.
 ///

@@ -11,7 +11,6 @@
 
 #include <cleave/ops/stencil/stencil_plan.hpp>
 #include <cleave/redistribute/needs.hpp>
-#include <cleave/redistribute/read_boxes.hpp>
 #include <cleave/tensor/overlap.hpp>
 
 namespace cleave::detail {
@@ -33,15 +32,17 @@ constexpr index_t natural_extent(const FieldWindow& first, int d) {
 }
 
 CLEAVE_INLINE Box stencil_domain(const char* name, std::span<const FieldWindow> fields,
-                                 const Shape& target, const ErrorContext& context) {
+                                 std::size_t like, const Shape& target,
+                                 const ErrorContext& context) {
   const auto fail = [&](int d, const std::string& message) {
     throw Error(name, "dimension " + std::to_string(d) + message, context);
   };
-  Box domain = Box::of(fields[0].domain);
+  const FieldWindow& first = fields[like];
+  Box domain = Box::of(first.domain);
   for (int d = 0; d < domain.dims(); ++d) {
     bool ends = false;
     for (const FieldWindow& field : fields) ends = ends || field.ends(d, 0) || field.ends(d, 1);
-    domain.end[d] = target.dims > 0 && !ends ? target[d] : natural_extent(fields[0], d);
+    domain.end[d] = target.dims > 0 && !ends ? target[d] : natural_extent(first, d);
   }
   for (const FieldWindow& field : fields)
     for (int d = 0; d < domain.dims(); ++d) {
@@ -50,9 +51,9 @@ CLEAVE_INLINE Box stencil_domain(const char* name, std::span<const FieldWindow> 
       const IndexRange inner = field.inner(d, {0, n});
       if (low) domain.begin[d] = std::max(domain.begin[d], inner.begin);
       if (high) domain.end[d] = std::min(domain.end[d], inner.end);
-      if (field.edge(d, 0) == EdgeKind::periodic && n != fields[0].domain[d] &&
-          field.reach.is_aligned() && fields[0].reach.is_aligned())
-        fail(d, " is periodic, and the fields' extents " + std::to_string(fields[0].domain[d]) +
+      if (field.edge(d, 0) == EdgeKind::periodic && n != first.domain[d] &&
+          field.reach.is_aligned() && first.reach.is_aligned())
+        fail(d, " is periodic, and the fields' extents " + std::to_string(first.domain[d]) +
                     " and " + std::to_string(n) + " differ");
       if (mirrors_beyond_end(field, d, domain.end[d]))
         fail(d, " has fewer elements than the stencil mirrors, and an edge `none`");
@@ -119,8 +120,9 @@ CLEAVE_INLINE void fill_edges(FieldWindow& field, const View& memory, const Box&
     if (field.ends(d, 1)) read.end[d] = std::min(read.end[d], field.domain[d]);
   }
   Box rest = read;
+  std::vector<FilledBox> sides;
   const auto fill = [&](const Box& side) {
-    if (!side.empty()) field.copy(side, memory[side.relative_to(room.begin)]);
+    if (!side.empty()) sides.push_back({side, memory[side.relative_to(room.begin)]});
   };
   for (int d = 0; d < rest.dims(); ++d) {
     Box side = rest;
@@ -132,6 +134,7 @@ CLEAVE_INLINE void fill_edges(FieldWindow& field, const View& memory, const Box&
     rest.begin[d] = std::max(rest.begin[d], received.begin[d]);
     rest.end[d] = std::min(rest.end[d], received.end[d]);
   }
+  field.fill(field, sides);
   field.elements = memory[read.relative_to(room.begin)], field.has = read;
 }
 
@@ -219,7 +222,7 @@ CLEAVE_INLINE GhostExchange prepare_ghosts(const char* name, StencilFields& fiel
     View received;
     if (fields.margin[k] == nullptr) {
       fields.ghosts.push_back(
-          allocate_bytes(Host{}, checked_bytes(box.extents().begin(), box.dims(), size_of(dtype))));
+          fields.allocate(checked_bytes(box.extents().begin(), box.dims(), size_of(dtype))));
       received = View::dense(fields.ghosts.back().get(), dtype, box.extents());
     } else {
       received = memory_of(

@@ -256,6 +256,11 @@ auto strided_gradient(const S& stencil, const Edges<E...>& of_domain,
                 "cleave: the gradient of a stencil with a stride requires edges that are periodic, "
                 "zero or dirichlet(..)");
   const auto& operand = std::get<std::size_t(I)>(operands);
+  constexpr bool on_host =
+      std::is_same_v<typename std::remove_cvref_t<decltype(operand)>::device_type, Host>;
+  static_assert(on_host,
+                "cleave: the gradient of a stencil with a stride is computed on the host; copy the "
+                "fields: .to(Host{})");
   constexpr int dims = std::remove_cvref_t<decltype(operand)>::dims;
   const auto& first = std::get<0>(std::tie(cotangent...));
   const Shape results(first.shape());

@@ -30,6 +30,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/cuda/device.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
+#include <cleave/tensor/storage.hpp>
 
 namespace cleave {
 
@@ -201,17 +202,28 @@ inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   return {data, cuda::detail::FreeInOrder{stream, capture, 0}};
 }
 
+namespace cuda::detail {
+
+/// The release of memory of `allocate_bytes`, also with a margin; null for other memory.
+inline FreeInOrder* release_of(const std::shared_ptr<void>& storage) {
+  if (auto* const margin = std::get_deleter<cleave::detail::ReturnMargin>(storage))
+    return release_of(margin->memory);
+  return std::get_deleter<FreeInOrder>(storage);
+}
+
+}  // namespace cuda::detail
+
 /// Whether the memory is from `allocate_bytes`, not the user's.
 inline bool is_allocated(Cuda, const std::shared_ptr<void>& storage) {
-  return std::get_deleter<cuda::detail::FreeInOrder>(storage) != nullptr;
+  return cuda::detail::release_of(storage) != nullptr;
 }
 
 /// @see note_change(Host, ..)
 inline void note_change(Cuda, const std::shared_ptr<void>& storage) {
-  if (auto* const memory = std::get_deleter<cuda::detail::FreeInOrder>(storage)) ++memory->changes;
+  if (auto* const memory = cuda::detail::release_of(storage)) ++memory->changes;
 }
 inline unsigned changes_in(Cuda, const std::shared_ptr<void>& storage) {
-  const auto* const memory = std::get_deleter<cuda::detail::FreeInOrder>(storage);
+  const auto* const memory = cuda::detail::release_of(storage);
   return memory != nullptr ? memory->changes : 0;
 }
 
@@ -220,8 +232,7 @@ namespace cuda {
 /// Frees memory that was allocated on another stream in the order of the current stream, which must
 /// already wait for the other stream's work. No effect on memory from other allocators.
 inline void hand_over(const std::shared_ptr<void>& storage) {
-  if (auto* release = std::get_deleter<detail::FreeInOrder>(storage))
-    release->stream = current_stream();
+  if (auto* release = detail::release_of(storage)) release->stream = current_stream();
 }
 
 /// Pinned host memory, which a GPU copies to and from without staging; the last owner frees it.
