@@ -17,10 +17,11 @@ namespace cleave::spmd::detail {
 /// The operations of a run, with their arrays on this rank.
 class FusedLoop {
  public:
-  /// Begins a run whose results have these extents.
-  void begin(const Shape& extents) {
+  /// Begins a run of `count` operations whose results have these extents.
+  void begin(const Shape& extents, int count) {
     extents_ = extents;
     steps_.clear();
+    steps_.reserve(std::size_t(count));
   }
 
   /// Adds an operation.

@@ -296,7 +296,7 @@ class Runner {
       set_extents(call, in.data(), {}, &value.layout, 0, y);
       if (slot.offset >= 0) take_planned(slot, slot.storage, slot.operand.data);
       else slot.template allocate<Device>(value.dtype);
-      if (n == run.begin) loop_.begin(slot.extents);
+      if (n == run.begin) loop_.begin(slot.extents, run.end - run.begin);
       loop_.add(call, instruction.attributes.bytes.data(), in.data(), one_block, slot.operand.data,
                 value.dtype);
     }
