@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -10,6 +11,8 @@
 
 #include <cleave/grad/tracked.hpp>
 #include <cleave/rules/explain_solution.hpp>
+#include <cleave/rules/solver.hpp>
+#include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/trace_function.hpp>
 
 #include "../verify/list/operations.hpp"
@@ -60,26 +63,22 @@ struct Outcome {
   bool reads = false;
 };
 Outcome outcome_of(const spmd::Graph& graph, const OperandLayouts& inputs) {
-  std::vector<Layout> of(graph.values.size());
-  for (Layout& layout : of) layout.axes = 1;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    of[std::size_t(graph.inputs[i].value)] = inputs[i];
-  Outcome outcome;
-  for (const spmd::Node& node : graph.nodes) {
-    Layout asked;
-    if (node.like >= 0) asked = of[std::size_t(node.like)].with_partials_as(Placement::replicate());
-    OperandLayouts operands{};
-    for (int i = 0; i < node.operands(); ++i)
-      operands[std::size_t(i)] = of[std::size_t(node.operand[std::size_t(i)])];
-    const Solution solution = solve(*node.op->rule, operands, node.like >= 0 ? &asked : nullptr);
-    MoveCount reads;
-    for (int i = 0; i < solution.cost.count(Move::read); ++i) reads.add(Move::read);
-    outcome.reads = outcome.reads || !(reads == MoveCount{});
-    outcome.is_free = outcome.is_free && solution.cost == reads;
-    for (int k = 0; k < node.results(); ++k)
-      of[std::size_t(node.first + k)] = solution.result[std::size_t(k)];
+  const spmd::Program program =
+      spmd::expand(graph, std::span(inputs).first(graph.inputs.size()), {.partial_outputs = true});
+  if (program.fault) return {.is_free = false};
+  Outcome outcome{program.values[std::size_t(program.outputs[0])].layout[0]};
+  for (const spmd::Instruction& instruction : program.code) {
+    OperandLayouts from{};
+    for (int i = 0; i < instruction.operands; ++i)
+      from[std::size_t(i)] =
+          program.values[std::size_t(instruction.operand[std::size_t(i)])].layout;
+    if (instruction.kind == spmd::InstructionKind::move)
+      outcome.is_free =
+          outcome.is_free && from[0] == program.values[std::size_t(instruction.first)].layout;
+    else if (instruction.kind == spmd::InstructionKind::compute)
+      outcome.reads =
+          outcome.reads || solve(*instruction.op->rule, from).cost.count(Move::read) > 0;
   }
-  outcome.result = of[std::size_t(graph.outputs[0])][0];
   return outcome;
 }
 
