@@ -24,14 +24,10 @@ auto made_like(const DTensor<T, Rank, Mesh, P>& x) {
   return Y::unchecked(made_like(x.to_local()), x.mesh(), x.shape());
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// Makes an array like x, filled with a number; specialised for traced values.
 template <class X>
 struct FilledLike {
-  static X make(const X& x, const typename X::value_type& value) {
+  static X make(const X& x, const typename X::value_type&) {
     static_assert(sizeof(X*) == 0, "cleave: *_like requires a Tensor, a DTensor or a traced value");
     return x;
   }
