@@ -12,7 +12,7 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/normalisation/layer_norm.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
 #include "../timing.hpp"

@@ -10,7 +10,7 @@
 #include <cleave/grad/backward.hpp>
 #include <cleave/ops/attention/attention.hpp>
 #include <cleave/ops/elementwise/activations.hpp>
-#include <cleave/ops/losses/losses.hpp>
+#include <cleave/ops/losses/mse_loss.hpp>
 #include <cleave/ops/normalisation/layer_norm.hpp>
 #include <cleave/ops/products/linear.hpp>
 #include <cleave/ops/shapes/flatten.hpp>

@@ -59,7 +59,7 @@
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/redistribution/reduce_partials.hpp>
 #include <cleave/ops/reductions/any_all.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/cumsum.hpp>
 #include <cleave/ops/reductions/diff.hpp>
 #include <cleave/ops/reductions/dot.hpp>

@@ -24,5 +24,6 @@
 #include <cleave/nn/visit.hpp>
 #include <cleave/nn/with_paths.hpp>
 #include <cleave/ops/convolutions/conv_transpose.hpp>
+#include <cleave/ops/losses/binary_cross_entropy.hpp>
 #include <cleave/ops/losses/class_losses.hpp>
-#include <cleave/ops/losses/losses.hpp>
+#include <cleave/ops/losses/mse_loss.hpp>

@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -19,28 +18,12 @@
 
 #include "cases.hpp"
 #include "ranks.hpp"
+#include "setting.hpp"
 
 using namespace cleave;
+using cleave::testing::Setting;
 
 namespace {
-
-/// Sets an environment variable for the duration of a scope.
-class Setting {
- public:
-  Setting(const char* name, const char* value) : name_(name) {
-    if (const char* text = std::getenv(name)) before_ = text;
-    if (value != nullptr) setenv(name, value, 1);
-    else unsetenv(name);
-  }
-  ~Setting() {
-    if (before_) setenv(name_, before_->c_str(), 1);
-    else unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 /// Unsets the launchers' variables, as if no MPI launcher had started the tests.
 struct NotLaunched {

@@ -8,7 +8,7 @@
 #include <cleave/ops/engine/apply_op.hpp>
 #include <cleave/ops/indices/one_hot.hpp>
 #include <cleave/ops/redistribution/reduce_partials.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 

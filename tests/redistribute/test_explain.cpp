@@ -1,14 +1,10 @@
 // Explanations: text, bytes and memory compared with hand-computed numbers.
 #include <array>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <string>
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cleave/comm/dry.hpp>
 #include <cleave/redistribute/exchange.hpp>
@@ -16,6 +12,7 @@
 
 #include "errors.hpp"
 #include "ranks.hpp"
+#include "setting.hpp"
 
 using namespace cleave;
 using namespace cleave::axes;
@@ -161,12 +158,10 @@ TEST_CASE("a slow network makes plans with less traffic on it the cheaper ones")
 }
 
 TEST_CASE("worlds know the machine that a file describes") {
-  const std::string name = "/tmp/cleave-machine-" + std::to_string(getpid());
-  std::ofstream(name) << "inside 3 2000  # measured\n# comments\nbetween 40 500 2\n";
-  setenv("CLEAVE_TUNE", name.c_str(), 1);
-  const CostModel machine = cost_model(*dry_communicator(0, 4));
-  unsetenv("CLEAVE_TUNE");
-  std::remove(name.c_str());
+  const CostModel machine = [] {
+    const TuneFile file("inside 3 2000  # measured\n# comments\nbetween 40 500 2\n");
+    return cost_model(*dry_communicator(0, 4));
+  }();
   CHECK(machine.latency_us == 3);
   CHECK(machine.bytes_per_us == 2000);
   CHECK(machine.ranks_per_node == 2);

@@ -9,7 +9,7 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/indices/one_hot.hpp>
 #include <cleave/ops/products/matmul.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
 #include "rule_simulation.hpp"

@@ -6,7 +6,7 @@
 
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/products/matmul.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/spmd/check_expands.hpp>
 #include <cleave/spmd/count.hpp>

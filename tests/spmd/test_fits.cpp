@@ -8,7 +8,7 @@
 
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
-#include <cleave/ops/losses/losses.hpp>
+#include <cleave/ops/losses/mse_loss.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
 
 #include "errors.hpp"

@@ -12,7 +12,7 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/indices/one_hot.hpp>
 #include <cleave/ops/products/matmul.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 

@@ -9,7 +9,7 @@
 
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/products/matmul.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/spmd/call_program.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/trace_function.hpp>

@@ -10,11 +10,11 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/losses/class_losses.hpp>
 #include <cleave/ops/losses/cross_entropy.hpp>
-#include <cleave/ops/losses/losses.hpp>
+#include <cleave/ops/losses/mse_loss.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/products/linear.hpp>
 #include <cleave/ops/products/matmul.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/cumsum.hpp>
 #include <cleave/ops/reductions/dot.hpp>
 #include <cleave/ops/reductions/logsumexp.hpp>

@@ -5,7 +5,7 @@
 
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/products/matmul.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/trace_function.hpp>

@@ -18,6 +18,7 @@
 #include "cuda_stand_in/stand_in.hpp"
 #include "errors.hpp"
 #include "ranks.hpp"
+#include "setting.hpp"
 
 using namespace cleave;
 using cleave::testing::calls_of;
@@ -39,9 +40,7 @@ const std::string between_gpus = "staged";
 /// of a scope.
 class Machine {
  public:
-  Machine(int devices, bool peers, const char* path) {
-    if (const char* before = std::getenv("CLEAVE_CUDA_COMM")) before_ = before;
-    setenv("CLEAVE_CUDA_COMM", path, 1);
+  Machine(int devices, bool peers, const char* path) : path_("CLEAVE_CUDA_COMM", path) {
     cuda_stand_in::set_devices(devices);
     cuda_stand_in::set_peer_access(peers);
   }
@@ -50,12 +49,10 @@ class Machine {
   ~Machine() {
     cuda_stand_in::set_devices(1);
     cuda_stand_in::set_peer_access(true);
-    if (before_.empty()) unsetenv("CLEAVE_CUDA_COMM");
-    else setenv("CLEAVE_CUDA_COMM", before_.c_str(), 1);
   }
 
  private:
-  std::string before_;
+  cleave::testing::Setting path_;
 };
 
 Collective sum_of(const Line& x, const Line& result) {

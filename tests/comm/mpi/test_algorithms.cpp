@@ -1,15 +1,11 @@
 // Schedules of ranks that share no memory: the MPI library's collectives, messages, and reductions
 // in rank order. Every process stands for a node, unless a case says otherwise.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/mpi/mpi_communicator.hpp>
@@ -20,27 +16,12 @@
 #include "errors.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
+#include "setting.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;
 
 namespace {
-
-// Sets CLEAVE_TUNE for the duration of a scope.
-struct TuneFile {
-  explicit TuneFile(const std::string& text)
-      : name("/tmp/cleave-tune-" + std::to_string(getpid())) {
-    std::ofstream(name) << text;
-    setenv("CLEAVE_TUNE", name.c_str(), 1);
-  }
-  ~TuneFile() {
-    unsetenv("CLEAVE_TUNE");
-    std::remove(name.c_str());
-  }
-  TuneFile(const TuneFile&) = delete;  // owns the file
-  TuneFile& operator=(const TuneFile&) = delete;
-  std::string name;
-};
 
 detail::ScheduleLimits& process_limits() { return Processes::get().limits; }
 
@@ -112,16 +93,15 @@ TEST_CASE("an invalid line of the machine's costs is an error that names it") {
   CHECK(refusal("between 20 -1 8") == ":1: 'between 20 -1 8'" + costs);
   CHECK(refusal("between 20 900 0") == ":1: 'between 20 900 0'" + costs);
   CHECK(refusal("between 20 900 8 # fine\ninside 2 9000") == "");
-  setenv("CLEAVE_TUNE", "/nowhere/table", 1);
+  const Setting missing("CLEAVE_TUNE", "/nowhere/table");
   CHECK(cleave::testing::error_of([] { MachineCosts::from_environment(); }) ==
         "run: CLEAVE_TUNE: cannot read '/nowhere/table'");
-  unsetenv("CLEAVE_TUNE");
 }
 
 TEST_CASE("a world on several nodes measures the cost of communication on request") {
   if (!needs_processes(4)) return;
   const Changed nodes(process_limits().ranks_per_node, 2);
-  setenv("CLEAVE_TUNE", "measure", 1);
+  const Setting measured("CLEAVE_TUNE", "measure");
   on_ranks({4, 6}, [](World& world) {
     const MachineCosts& costs = world.communicator().state().machine;
     const bool flat =
@@ -131,7 +111,6 @@ TEST_CASE("a world on several nodes measures the cost of communication on reques
     CHECK(costs.between.known());
     CHECK(costs.between.latency_us > 0);
   });
-  unsetenv("CLEAVE_TUNE");
 }
 
 TEST_CASE("late ranks change nothing") {

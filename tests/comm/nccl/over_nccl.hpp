@@ -1,7 +1,6 @@
 // Ranks that communicate by NCCL: threads, each with its own GPU, on the stand-ins.
 #pragma once
 
-#include <cstdlib>
 #include <initializer_list>
 #include <string>
 
@@ -10,27 +9,9 @@
 #include "cuda_stand_in/stand_in.hpp"
 #include "nccl_stand_in/stand_in.hpp"
 #include "ranks.hpp"
+#include "setting.hpp"
 
 namespace cleave::testing {
-
-/// Sets an environment variable for the duration of a scope.
-class Setting {
- public:
-  Setting(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  Setting(const Setting&) = delete;  // restores the variable once
-  Setting& operator=(const Setting&) = delete;
-  ~Setting() {
-    if (before_.empty()) unsetenv(name_);
-    else setenv(name_, before_.c_str(), 1);
-  }
-
- private:
-  const char* name_;
-  std::string before_;
-};
 
 /// Runs `body(World&)` on worlds of the given sizes, with one GPU per rank.
 inline void over_nccl(std::initializer_list<int> counts, const RankBody& body) {

@@ -1,8 +1,9 @@
 // Losses.
 #pragma once
 
+#include <cleave/ops/losses/binary_cross_entropy.hpp>
 #include <cleave/ops/losses/class_losses.hpp>
-#include <cleave/ops/losses/losses.hpp>
+#include <cleave/ops/losses/mse_loss.hpp>
 
 #include "listed.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cleave/ops/reductions/any_all.hpp>
-#include <cleave/ops/reductions/arg_reduce.hpp>
+#include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/cumsum.hpp>
 #include <cleave/ops/reductions/diff.hpp>
 #include <cleave/ops/reductions/dot.hpp>

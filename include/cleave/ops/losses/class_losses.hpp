@@ -12,7 +12,7 @@
 #include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/ops/elementwise/where.hpp>
 #include <cleave/ops/indices/one_hot.hpp>
-#include <cleave/ops/losses/losses.hpp>
+#include <cleave/ops/losses/mse_loss.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
