@@ -23,6 +23,7 @@ REGISTERED = re.compile(r"^CLEAVE_(?!USAGE)[A-Z_]+\(\w+,.*", re.MULTILINE)  # th
 USAGE = re.compile(r"^CLEAVE_(?:USAGE\(|(?!HELPER)[A-Z_]+\(\w+, )(\w+),", re.MULTILINE)
 STRUCT = re.compile(r"^(?:template <[^;{]*>\s*)?struct (\w+)(?:\s*:\s*([^{;]*))?\s*\{(.*?)^\};",
                     re.MULTILINE | re.DOTALL)
+ALIAS = re.compile(r"^using (\w+) = (\w+)<", re.MULTILINE)
 BASE = re.compile(r"\b(?:Elementwise(?:On)?|Composite|RealFunction)\b")
 NAME = re.compile(r"static constexpr const char\* name\b")
 BODY = re.compile(r"\b(?:kernel|view|body)\(")
@@ -49,9 +50,14 @@ def listed(tree):
 
 
 def missing(tree, list_text):
+    """Operations that are not in the list: by their names, or by all of their aliases."""
     words = set(re.findall(r"\w+", without_comments(list_text)))
+    aliases = {}
+    for path in (tree / OPS).rglob("*.hpp"):
+        for alias, name in ALIAS.findall(path.read_text()):
+            aliases.setdefault(name, set()).add(alias)
     return [f"{header}: {name} is neither registered nor in {LIST}" for header, name in operations(tree)
-            if name not in words]
+            if name not in words and not (name in aliases and aliases[name] <= words)]
 
 
 # Functions for gradients of own operations, and functions whose first argument is no tensor.
@@ -86,6 +92,9 @@ PLANTED = {
     "  static constexpr const char* name = \"planted\";\n};\n",
     "an operation on elements with an order": "struct Planted : ElementwiseOn<Elements::ordered> {\n"
     "  static constexpr const char* name = \"planted\";\n};\n",
+    "an operation with an alias": "template <bool B>\nstruct Planted : Elementwise {\n"
+    "  static constexpr const char* name = \"planted\";\n};\nusing Alias = Planted<true>;\n"
+    "using Maximum = Planted<false>;\n",
     "a composite": "template <int D>\nstruct Planted : Composite {\n"
     "  static constexpr const char* name = \"planted\";\n};\n",
     "an operation with a kernel": "template <class By, int D>\nstruct Planted {\n"

@@ -53,7 +53,6 @@ struct FloatBits<bfloat16> {
 /// Marks in the last word, each a field of 21 bits: the words of up to 2^21 - 1 ranks can be added.
 inline constexpr ExactWord minus_infinity = 1, plus_infinity = ExactWord(1) << 21,
                            not_a_number = ExactWord(1) << 42;
-inline constexpr ExactWord exact_marks = minus_infinity | plus_infinity | not_a_number;
 inline constexpr ExactWord digit_mask = 0xffffffff;
 
 /// Adds digits to words of one thread. Words that threads share have a class of the same interface.

@@ -71,6 +71,13 @@ struct RuleText {
 
 namespace detail {
 
+/// The letters of all parts, in order.
+constexpr RuleText joined(const auto&... parts) {
+  RuleText text;
+  ((text += parts), ...);
+  return text;
+}
+
 /// "cde": the letters of dimensions [first, end) without those of the mask.
 constexpr RuleText dim_letters(int first, int end, unsigned without = 0) {
   RuleText text;
@@ -81,20 +88,12 @@ constexpr RuleText dim_letters(int first, int end, unsigned without = 0) {
 
 /// "operand->result".
 constexpr RuleText factors_text(std::string_view operand, std::string_view result) {
-  RuleText text;
-  text += operand;
-  text += "->";
-  text += result;
-  return text;
+  return joined(operand, "->", result);
 }
 /// "left,right->result".
 constexpr RuleText factors_text(std::string_view left, std::string_view right,
                                 std::string_view result) {
-  RuleText operands;
-  operands += left;
-  operands += ',';
-  operands += right;
-  return factors_text(operands, result);
+  return joined(left, ',', right, "->", result);
 }
 
 }  // namespace detail

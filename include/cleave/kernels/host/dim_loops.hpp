@@ -44,6 +44,16 @@ struct StridedLoops : cleave::detail::MergedLoops<N> {
   }
 };
 
+/// The loops over the dimensions besides those of a mask, of arrays with these strides.
+template <class... S>
+StridedLoops<int(sizeof...(S))> loops_besides(unsigned mask, const Shape& extents,
+                                              const S&... strides) {
+  StridedLoops<int(sizeof...(S))> loops{};
+  for (int d = 0; d < extents.dims; ++d)
+    if ((mask >> d & 1u) == 0) loops.push(extents[d], {strides[d]...});
+  return loops;
+}
+
 /// The same over one array.
 struct DimLoops : StridedLoops<1> {
   index_t stride(int d) const { return strides[0][d]; }

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include <cleave/kernels/contract.hpp>
+#include <cleave/kernels/dense.hpp>
 #include <cleave/kernels/exact_words.hpp>
-#include <cleave/kernels/host/dense.hpp>
 #include <cleave/kernels/host/exact_sums.hpp>
 #include <cleave/kernels/strided.hpp>
 
@@ -35,7 +35,7 @@ struct ProductRows {
         moved.extents[moved.extents.dims++] = x.extents[dim(letter)];
         moved.strides[moved.strides.dims++] = x.strides[dim(letter)];
       }
-    rows = densely(moved, memory);
+    rows = densely(On<Host>{}, moved, memory);
     int at = 0;
     for (int i = 0; i < letters.count; ++i) {
       const Contraction::Index& letter = letters.index[std::size_t(i)];

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <cleave/kernels/dense.hpp>
 #include <cleave/kernels/exact_words.hpp>
-#include <cleave/kernels/host/dense.hpp>
 #include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/host/exact_row.hpp>
 #include <cleave/kernels/strided.hpp>
@@ -184,7 +184,8 @@ void each_exact_sum(ExactTerms terms, unsigned mask, const Done& done, const Str
                     const Strided<const T>& y) {
   std::shared_ptr<void> x_copy, y_copy;
   const bool alike = x.strides == y.strides;
-  const auto a = alike ? x : detail::densely(x, x_copy), b = alike ? y : detail::densely(y, y_copy);
+  const auto a = alike ? x : densely(On<Host>{}, x, x_copy),
+             b = alike ? y : densely(On<Host>{}, y, y_copy);
   detail::exact_loops(terms, a.data, b.data, detail::ExactLoops(a, b, mask), done);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cleave/core/shape.hpp>
+#include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/strided.hpp>
 
 namespace cleave::kernels {
@@ -20,22 +21,15 @@ void map_indexed(On<Host>, const F& f, const Box& box, const Shape& shape, const
   const Shape steps = row_major_strides(shape);
   const int last = out.extents.dims - 1;
   const index_t columns = last < 0 ? 1 : out.extents[last];
+  const index_t start = cleave::detail::offset_of(box.begin, steps);
   const auto step = [last](const Shape& strides) { return last < 0 ? 0 : strides[last]; };
-  Shape at = Shape::filled(out.extents.dims, 0);
-  do {
-    index_t first = 0;
-    for (int d = 0; d < at.dims; ++d) first += (box.begin[d] + at[d]) * steps[d];
-    const auto row = [&](const Shape& strides) {
-      index_t offset = 0;
-      for (int d = 0; d < last; ++d) offset += at[d] * strides[d];
-      return offset;
-    };
-    T* const to = out.data + row(out.strides);
-    [&](const In*... from) {
-      for (index_t j = 0; j < columns; ++j)
-        to[j * step(out.strides)] = f(first + j, from[j * step(in.strides)]...);
-    }(in.data + row(in.strides)...);
-  } while (next_index(out.extents, at, (1u << at.dims >> 1) - 1));  // all but the last dimension
+  const unsigned row = last < 0 ? 0 : 1u << last;
+  detail::loops_besides(row, out.extents, steps, out.strides, in.strides...)
+      .each([&](index_t first, index_t to, auto... from) {
+        for (index_t j = 0; j < columns; ++j)
+          out.data[to + j * step(out.strides)] =
+              f(start + first + j, in.data[from + j * step(in.strides)]...);
+      });
 }
 
 }  // namespace cleave::kernels

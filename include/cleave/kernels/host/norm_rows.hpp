@@ -9,8 +9,8 @@
 #include <memory>
 
 #include <cleave/core/shape.hpp>
-#include <cleave/kernels/host/dense.hpp>
-#include <cleave/kernels/host/running_sums.hpp>
+#include <cleave/kernels/dense.hpp>
+#include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/strided.hpp>
 
 namespace cleave::kernels {
@@ -74,17 +74,9 @@ struct CommonRow {
   std::shared_ptr<void> memory{};
   const T* data = nullptr;
 
-  explicit CommonRow(const Strided<const T>& row) : data(with_dense_rows(row, memory).data) {}
+  explicit CommonRow(const Strided<const T>& row)
+      : data(with_dense_rows(On<Host>{}, row, memory).data) {}
 };
-
-/// Calls f(offset..) for every row, with its offset in each array.
-template <class F, class... Strides>
-void each_row(const Shape& extents, const F& f, const Strides&... strides) {
-  const int last = extents.dims - 1;
-  if (extents.product() == 0) return;
-  for (index_t row = 0, rows = extents.product() / extents[last]; row < rows; ++row)
-    f(offset_of_line(row, last, extents, strides)...);
-}
 
 }  // namespace detail
 
@@ -97,19 +89,19 @@ void each_row(const Shape& extents, const F& f, const Strides&... strides) {
 template <bool Centers, class T, class... Affine>
 void norm_rows(double epsilon, const Strided<T>& y, const Strided<const T>& x,
                const Affine&... weight_and_bias) {
-  const index_t n = x.extents[x.extents.dims - 1];
+  if (x.extents.product() == 0) return;
+  const int last = x.extents.dims - 1;
+  const index_t n = x.extents[last];
   std::shared_ptr<void> memory;
-  const Strided<const T> from = detail::with_dense_rows(x, memory);
+  const Strided<const T> from = with_dense_rows(On<Host>{}, x, memory);
   const auto write_rows = [&](const auto&... affine) {
-    detail::each_row(
-        x.extents,
-        [&](index_t in_offset, index_t out_offset) {
+    detail::loops_besides(1u << last, x.extents, from.strides, y.strides)
+        .each([&](index_t in_offset, index_t out_offset) {
           const T* const in = from.data + in_offset;
           T* const out = y.data + out_offset;
           const auto by = detail::RowMeasure<T>::template of<Centers>(in, n, epsilon);
           for (index_t i = 0; i < n; ++i) out[i] = detail::weighted(by(in[i]), affine.data[i]...);
-        },
-        from.strides, y.strides);
+        });
   };
   write_rows(detail::CommonRow<T>(weight_and_bias)...);
 }
@@ -123,14 +115,15 @@ void norm_rows(double epsilon, const Strided<T>& y, const Strided<const T>& x,
 template <bool Centers, class T, class... Weight>
 void norm_slopes(double epsilon, const Strided<T>& dx, const Strided<const T>& g,
                  const Strided<const T>& x, const Weight&... weight) {
-  const index_t n = x.extents[x.extents.dims - 1];
+  if (x.extents.product() == 0) return;
+  const int last = x.extents.dims - 1;
+  const index_t n = x.extents[last];
   std::shared_ptr<void> memory, g_memory;
-  const Strided<const T> from = detail::with_dense_rows(x, memory);
-  const Strided<const T> slopes = detail::with_dense_rows(g, g_memory);
+  const Strided<const T> from = with_dense_rows(On<Host>{}, x, memory);
+  const Strided<const T> slopes = with_dense_rows(On<Host>{}, g, g_memory);
   const auto write_rows = [&](const auto&... factor) {
-    detail::each_row(
-        x.extents,
-        [&](index_t x_offset, index_t g_offset, index_t out_offset) {
+    detail::loops_besides(1u << last, x.extents, from.strides, slopes.strides, dx.strides)
+        .each([&](index_t x_offset, index_t g_offset, index_t out_offset) {
           const T* const in = from.data + x_offset;
           const T* const slope = slopes.data + g_offset;
           T* const out = dx.data + out_offset;
@@ -141,8 +134,7 @@ void norm_slopes(double epsilon, const Strided<T>& dx, const Strided<const T>& g
           T constant = T(0);
           if constexpr (Centers) constant = mean(h);
           for (index_t i = 0; i < n; ++i) out[i] = (h(i) - constant - by(in[i]) * along) * by.scale;
-        },
-        from.strides, slopes.strides, dx.strides);
+        });
   };
   write_rows(detail::CommonRow<T>(weight)...);
 }

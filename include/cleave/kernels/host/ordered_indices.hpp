@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <cleave/kernels/element_order.hpp>
-#include <cleave/kernels/host/running_sums.hpp>
+#include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/strided.hpp>
 
 namespace cleave::kernels {
@@ -22,14 +22,15 @@ void ordered_indices(On<Host>, const Strided<const T>& x, int dim, bool descendi
   if (out.extents.product() == 0) return;
   const index_t n = x.extents[dim], count = out.extents[dim], step = x.strides[dim];
   std::vector<index_t> order(static_cast<std::size_t>(n));
-  for (index_t line = 0, lines = x.extents.product() / n; line < lines; ++line) {
-    const T* const from = x.data + detail::offset_of_line(line, dim, x.extents, x.strides);
-    index_t* const to = out.data + detail::offset_of_line(line, dim, out.extents, out.strides);
+  const auto visit = [&](index_t from_offset, index_t to_offset) {
+    const T* const from = x.data + from_offset;
+    index_t* const to = out.data + to_offset;
     std::iota(order.begin(), order.end(), index_t{0});
     std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(count), order.end(),
                       ElementOrder<T>{from, step, descending});
     for (index_t i = 0; i < count; ++i) to[i * out.strides[dim]] = order[std::size_t(i)];
-  }
+  };
+  detail::loops_besides(1u << dim, x.extents, x.strides, out.strides).each(visit);
 }
 
 }  // namespace cleave::kernels

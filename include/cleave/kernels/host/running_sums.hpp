@@ -8,6 +8,7 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
+#include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 
@@ -18,17 +19,6 @@ template <class R>
 using running_t = std::conditional_t<std::is_same_v<R, float>, double, accumulator_t<R>>;
 
 namespace detail {
-
-/// The offset of line `n` of an array along dimension `dim`.
-inline index_t offset_of_line(index_t n, int dim, const Shape& extents, const Shape& strides) {
-  index_t offset = 0;
-  for (int d = extents.dims - 1; d >= 0; --d) {
-    if (d == dim) continue;
-    offset += n % extents[d] * strides[d];
-    n /= extents[d];
-  }
-  return offset;
-}
 
 /// The innermost dimension other than `dim`; -1 if there is none.
 inline int innermost_other(int dims, int dim) { return dim == dims - 1 ? dims - 2 : dims - 1; }
@@ -54,9 +44,9 @@ void running_sums(On<Host>, const Strided<const T>& in, int dim, bool reversed,
   const index_t width = in.strides[dim] < in_next ? 4 : most;
   const index_t in_step = reversed ? -in.strides[dim] : in.strides[dim];
   const index_t out_step = reversed ? -out.strides[dim] : out.strides[dim];
-  for (index_t line = 0, end = in.extents.product() / n; line < end; line += lines) {
-    const T* from = in.data + detail::offset_of_line(line, dim, in.extents, in.strides);
-    R* to = out.data + detail::offset_of_line(line, dim, out.extents, out.strides);
+  const auto visit = [&](index_t in_offset, index_t out_offset) {
+    const T* from = in.data + in_offset;
+    R* to = out.data + out_offset;
     if (reversed) from += (n - 1) * in.strides[dim], to += (n - 1) * out.strides[dim];
     for (index_t first = 0; first < lines; first += width) {
       const index_t count = lines - first < width ? lines - first : width;
@@ -67,7 +57,9 @@ void running_sums(On<Host>, const Strided<const T>& in, int dim, bool reversed,
           to[i * out_step + (first + j) * out_next] = R(sum[j]);
         }
     }
-  }
+  };
+  const unsigned row = 1u << dim | (inner < 0 ? 0u : 1u << inner);
+  detail::loops_besides(row, in.extents, in.strides, out.strides).each(visit);
 }
 
 }  // namespace cleave::kernels

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <cleave/core/shape.hpp>
+#include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/host/reduce_dims.hpp>
 #include <cleave/kernels/host/vector_math.hpp>
 #include <cleave/kernels/strided.hpp>
@@ -26,39 +27,28 @@ void each_whole_row(const Strided<const T>& x, const Strided<T>& y, int d, const
   int along = -1;  // the dimension whose rows are packed together
   for (int e = 0; !are_dense && e < x.extents.dims; ++e)
     if (e != d) along = e;
-  const index_t most = along < 0 ? 1 : 16;
+  const index_t count = along < 0 ? 1 : x.extents[along], most = std::min<index_t>(count, 16);
+  const auto step = [along](const Shape& strides) { return along < 0 ? 0 : strides[along]; };
   std::vector<T> buffer(are_dense ? 0 : std::size_t(most * n));
-  index_t index[max_dims] = {};
-  for (;;) {
-    const T* in = x.data;
-    T* out = y.data;
-    for (int e = 0; e < x.extents.dims; ++e) {
-      in += index[e] * x.strides[e];
-      out += index[e] * y.strides[e];
-    }
-    if (are_dense) {
-      f(in, out, n);
-    } else {
-      const index_t rows = along < 0 ? 1 : std::min(most, x.extents[along] - index[along]);
-      const Shape extents(std::array<index_t, 2>{rows, n});
+  const auto visit = [&](index_t from, index_t to) {
+    if (are_dense) return f(x.data + from, y.data + to, n);
+    for (index_t first = 0; first < count; first += most) {
+      const Shape extents(std::array<index_t, 2>{std::min(most, count - first), n});
       const auto strides = [&](const Shape& of) {
-        return Shape(std::array<index_t, 2>{along < 0 ? 0 : of[along], of[d]});
+        return Shape(std::array<index_t, 2>{step(of), of[d]});
       };
       const View packed = View::dense(buffer.data(), dtype_of<T>(), extents);
-      strided_copy({in, dtype_of<T>(), extents, strides(x.strides)}, packed);
-      for (index_t r = 0; r < rows; ++r) f(buffer.data() + r * n, buffer.data() + r * n, n);
-      strided_copy({buffer.data(), dtype_of<T>(), extents, packed.strides},
-                   {out, dtype_of<T>(), extents, strides(y.strides)});
+      strided_copy(
+          {x.data + from + first * step(x.strides), dtype_of<T>(), extents, strides(x.strides)},
+          packed);
+      for (index_t r = 0; r < extents[0]; ++r) f(buffer.data() + r * n, buffer.data() + r * n, n);
+      strided_copy(
+          {buffer.data(), dtype_of<T>(), extents, packed.strides},
+          {y.data + to + first * step(y.strides), dtype_of<T>(), extents, strides(y.strides)});
     }
-    int e = x.extents.dims - 1;
-    for (; e >= 0; --e) {
-      if (e == d) continue;
-      index[e] += e == along ? most : 1;
-      if (index[e] < x.extents[e]) break;
-      index[e] = 0;
-    }
-    if (e < 0) return;
-  }
+  };
+  const unsigned rows = 1u << d | (along < 0 ? 0u : 1u << along);
+  detail::loops_besides(rows, x.extents, x.strides, y.strides).each(visit);
 }
 
 namespace detail {

@@ -26,12 +26,10 @@ struct AttentionLargest {
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using cleave::detail::head_letters;
-    RuleText text = head_letters(dims[0], "ik,");
-    text += head_letters(dims[1], "jk");
-    if constexpr (N == 3) text += cleave::detail::mask_letters(dims[0], dims[2]);
-    text += "->";
-    text += head_letters(dims[0], "i");
-    return text;
+    RuleText mask;
+    if constexpr (N == 3) mask = cleave::detail::mask_letters(dims[0], dims[2]);
+    return cleave::detail::joined(head_letters(dims[0], "ik,"), head_letters(dims[1], "jk"), mask,
+                                  "->", head_letters(dims[0], "i"));
   }
   template <class T>
   static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
@@ -48,19 +46,15 @@ struct AttentionSums {
   static constexpr const char* name = "scaled_dot_product_attention";
   static constexpr const char* replicated = "kv";  // the second result lacks v
   static constexpr bool broadcasts = true;         // the mask
-  template <class... T>
-  using result_of =
-      Types<std::tuple_element_t<0, std::tuple<T...>>, std::tuple_element_t<0, std::tuple<T...>>>;
+  template <class T, class...>
+  using result_of = Types<T, T>;
 
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using cleave::detail::head_letters;
-    RuleText text = head_letters(dims[1], "i,");
-    text += cleave::detail::attention_letters(dims, 1, N == 5);
-    text += "->";
-    text += head_letters(dims[1], "iv,");
-    text += head_letters(dims[1], "i");
-    return text;
+    return cleave::detail::joined(head_letters(dims[1], "i,"),
+                                  cleave::detail::attention_letters(dims, 1, N == 5), "->",
+                                  head_letters(dims[1], "iv,"), head_letters(dims[1], "i"));
   }
   template <class T>
   static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
@@ -76,7 +70,7 @@ struct AttentionSums {
 
 /// Computes the results of AttentionByBlocks for keys that may be sharded.
 template <bool IsCausal>
-struct AttentionAcrossRanks : Composite {
+struct AttentionAcrossRanks : Composite, WithAttentionGradients<IsCausal> {
   static constexpr const char* name = "scaled_dot_product_attention";
 
   static constexpr auto body(const auto& q, const auto& k, const auto& v, const auto&... mask) {
@@ -87,21 +81,11 @@ struct AttentionAcrossRanks : Composite {
     return std::tuple{div(std::get<0>(sums), unsqueeze(totals, dim<-1>{})),
                       add(shifts, log(totals))};
   }
-  template <int I, class... M>
-    requires(I < 3)
-  static constexpr auto gradient(wrt<I> at, const auto& g, const auto& y, const auto& q,
-                                 const auto& k, const auto& v, const M&... mask) {
-    return AttentionByBlocks<IsCausal>::gradient(at, g, y, q, k, v, mask...);
-  }
-  static constexpr auto gradients(const auto& g, const auto& y, const auto& q, const auto& k,
-                                  const auto& v) {
-    return AttentionByBlocks<IsCausal>::gradients(g, y, q, k, v);
-  }
 };
 
 /// The results of AttentionByBlocks, by it where each rank has all keys of its batches.
 template <bool IsCausal>
-struct AttentionOfKeys : CompositeByPlacement {
+struct AttentionOfKeys : CompositeByPlacement, WithAttentionGradients<IsCausal> {
   static constexpr const char* name = "scaled_dot_product_attention";
 
   template <class Q, class K>
@@ -110,16 +94,6 @@ struct AttentionOfKeys : CompositeByPlacement {
         q, k, v,
         [&](const auto&... x) { return call_op(AttentionByBlocks<IsCausal>{}, x..., mask...); },
         [&](const auto&... x) { return call_op(AttentionAcrossRanks<IsCausal>{}, x..., mask...); });
-  }
-  template <int I, class... M>
-    requires(I < 3)
-  static constexpr auto gradient(wrt<I> at, const auto& g, const auto& y, const auto& q,
-                                 const auto& k, const auto& v, const M&... mask) {
-    return AttentionByBlocks<IsCausal>::gradient(at, g, y, q, k, v, mask...);
-  }
-  static constexpr auto gradients(const auto& g, const auto& y, const auto& q, const auto& k,
-                                  const auto& v) {
-    return AttentionByBlocks<IsCausal>::gradients(g, y, q, k, v);
   }
 };
 

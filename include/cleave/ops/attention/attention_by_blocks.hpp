@@ -33,9 +33,7 @@ namespace detail {
 
 /// "abik": the letters of all dimensions but the last two, then `last`.
 constexpr RuleText head_letters(int dims, std::string_view last) {
-  RuleText text = dim_letters(0, dims - 2);
-  text += last;
-  return text;
+  return joined(dim_letters(0, dims - 2), last);
 }
 
 /// The products in attention with queries of Q dimensions and keys of K dimensions.
@@ -72,21 +70,16 @@ class AttentionProducts {
 /// ",abij": the last `dims` letters of the products with queries of `query_dims` dimensions.
 constexpr RuleText mask_letters(int query_dims, int dims) {
   const RuleText all = head_letters(query_dims, "ij");
-  RuleText text;
-  text += ',';
-  text += std::string_view(all).substr(std::size_t(query_dims - dims));
-  return text;
+  return joined(',', std::string_view(all).substr(std::size_t(query_dims - dims)));
 }
 
 /// "bik,bjk,bjv" and the letters of the mask, if any, for q, k and v from operand `first` on.
 template <std::size_t N>
 constexpr RuleText attention_letters(const std::array<int, N>& dims, std::size_t first,
                                      bool has_mask) {
-  RuleText text = head_letters(dims[first], "ik,");
-  text += head_letters(dims[first + 1], "jk,");
-  text += head_letters(dims[first + 1], "jv");
-  if (has_mask) text += mask_letters(dims[first], dims[first + 3]);
-  return text;
+  return joined(head_letters(dims[first], "ik,"), head_letters(dims[first + 1], "jk,"),
+                head_letters(dims[first + 1], "jv"),
+                has_mask ? mask_letters(dims[first], dims[first + 3]) : RuleText{});
 }
 
 /// 1 / sqrt(d)
@@ -175,34 +168,9 @@ struct AttentionSlope;
 template <bool IsCausal>
 struct AttentionSlopesByBlocks;
 
-/// Weighted means of the values, and the log-sum-exp of each query's scores.
+/// The gradients of operations whose results are those of AttentionByBlocks.
 template <bool IsCausal>
-struct AttentionByBlocks {
-  static constexpr const char* name = "scaled_dot_product_attention";
-  static constexpr const char* replicated = "jkv";
-  static constexpr bool broadcasts = true;  // the mask
-  template <class... T>
-  using result_of =
-      Types<std::tuple_element_t<0, std::tuple<T...>>, std::tuple_element_t<0, std::tuple<T...>>>;
-
-  template <std::size_t N>
-  static constexpr RuleText factors(const std::array<int, N>& dims) {
-    using cleave::detail::head_letters;
-    RuleText text = cleave::detail::attention_letters(dims, 0, N == 4);
-    text += "->";
-    text += head_letters(dims[0], "iv,");
-    text += head_letters(dims[0], "i");
-    return text;
-  }
-  template <class T>
-  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
-                     const kernels::Strided<T>& logarithms, const kernels::Strided<const T>& q,
-                     const kernels::Strided<const T>& k, const kernels::Strided<const T>& v,
-                     const auto&... mask) {
-    cleave::detail::require_keys(task, 0, sizeof...(mask) > 0);
-    kernels::attention(cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...), y,
-                       logarithms, q, k, v);
-  }
+struct WithAttentionGradients {
   template <int I, class... M>
     requires(I < 3)
   static constexpr auto gradient(wrt<I>, const auto& g, const auto& y, const auto& q, const auto& k,
@@ -222,17 +190,40 @@ struct AttentionByBlocks {
   }
 };
 
+/// Weighted means of the values, and the log-sum-exp of each query's scores.
+template <bool IsCausal>
+struct AttentionByBlocks : WithAttentionGradients<IsCausal> {
+  static constexpr const char* name = "scaled_dot_product_attention";
+  static constexpr const char* replicated = "jkv";
+  static constexpr bool broadcasts = true;  // the mask
+  template <class T, class...>
+  using result_of = Types<T, T>;
+
+  template <std::size_t N>
+  static constexpr RuleText factors(const std::array<int, N>& dims) {
+    using cleave::detail::head_letters;
+    return cleave::detail::joined(cleave::detail::attention_letters(dims, 0, N == 4), "->",
+                                  head_letters(dims[0], "iv,"), head_letters(dims[0], "i"));
+  }
+  template <class T>
+  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
+                     const kernels::Strided<T>& logarithms, const kernels::Strided<const T>& q,
+                     const kernels::Strided<const T>& k, const kernels::Strided<const T>& v,
+                     const auto&... mask) {
+    cleave::detail::require_keys(task, 0, sizeof...(mask) > 0);
+    kernels::attention(cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...), y,
+                       logarithms, q, k, v);
+  }
+};
+
 /// The letters of (g, slopes, logarithms, q, k, v, mask..), the operands of the gradients of
 /// AttentionByBlocks.
 template <std::size_t N>
 constexpr RuleText attention_slope_letters(const std::array<int, N>& dims) {
   using cleave::detail::head_letters;
-  RuleText text = head_letters(dims[0], "iv,");
-  text += head_letters(dims[0], "i,");
-  text += head_letters(dims[0], "i,");
-  text += cleave::detail::attention_letters(dims, 3, N == 7);
-  text += "->";
-  return text;
+  return cleave::detail::joined(head_letters(dims[0], "iv,"), head_letters(dims[0], "i,"),
+                                head_letters(dims[0], "i,"),
+                                cleave::detail::attention_letters(dims, 3, N == 7), "->");
 }
 
 /// The gradient of AttentionByBlocks with respect to operand I, by blocks; keys may be sharded.
@@ -246,9 +237,9 @@ struct AttentionSlopeByBlocks {
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using cleave::detail::head_letters;
-    RuleText text = attention_slope_letters(dims);
-    text += I == 0 ? head_letters(dims[0], "ik") : head_letters(dims[4], I == 1 ? "jk" : "jv");
-    return text;
+    return cleave::detail::joined(
+        attention_slope_letters(dims),
+        I == 0 ? head_letters(dims[0], "ik") : head_letters(dims[4], I == 1 ? "jk" : "jv"));
   }
   template <class T>
   static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& out,
@@ -272,11 +263,8 @@ struct AttentionSlopesByBlocks {
 
   static constexpr RuleText factors(const std::array<int, 6>& dims) {
     using cleave::detail::head_letters;
-    RuleText text = attention_slope_letters(dims);
-    text += head_letters(dims[0], "ik,");
-    text += head_letters(dims[4], "jk,");
-    text += head_letters(dims[4], "jv");
-    return text;
+    return cleave::detail::joined(attention_slope_letters(dims), head_letters(dims[0], "ik,"),
+                                  head_letters(dims[4], "jk,"), head_letters(dims[4], "jv"));
   }
   template <class T>
   static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& q,

@@ -184,39 +184,25 @@ struct ShareOfLarger : Elementwise {
 };
 
 /// Propagates NaNs. Where the operands are equal, each receives half the gradient.
-struct Maximum : ElementwiseOn<Elements::ordered> {
+template <bool IsLarger>
+struct Extreme : ElementwiseOn<Elements::ordered> {
   using verified = Types<double, float, std::int64_t, bool>;
-  static constexpr const char* name = "maximum";
+  static constexpr const char* name = IsLarger ? "maximum" : "minimum";
   static constexpr const char* partials =
-      "max,max->max; max,R->max; R,max->max; min,R->min; R,min->min";
+      IsLarger ? "max,max->max; max,R->max; R,max->max; min,R->min; R,min->min"
+               : "min,min->min; min,R->min; R,min->min; max,R->max; R,max->max";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
-    return kernels::larger(a, b);
+    return IsLarger ? kernels::larger(a, b) : kernels::smaller(a, b);
   }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, call_op(ShareOfLarger{}, a, b));
-  }
-  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, call_op(ShareOfLarger{}, b, a));
-  }
-};
-
-struct Minimum : ElementwiseOn<Elements::ordered> {
-  using verified = Types<double, float, std::int64_t, bool>;
-  static constexpr const char* name = "minimum";
-  static constexpr const char* partials =
-      "min,min->min; min,R->min; R,min->min; max,R->max; R,max->max";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
-    return kernels::smaller(a, b);
-  }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, call_op(ShareOfLarger{}, b, a));
-  }
-  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, call_op(ShareOfLarger{}, a, b));
+  template <int I>
+  static constexpr auto gradient(wrt<I>, const auto& g, const auto&, const auto& a, const auto& b) {
+    if constexpr (IsLarger == (I == 0)) return mul(g, call_op(ShareOfLarger{}, a, b));
+    else return mul(g, call_op(ShareOfLarger{}, b, a));
   }
 };
+using Maximum = Extreme<true>;
+using Minimum = Extreme<false>;
 
 /// 1 where a == b, 0 elsewhere.
 struct Equals : Elementwise {

@@ -124,6 +124,13 @@ constexpr void require_elements() {
   }
 }
 
+template <class X>
+constexpr void require_real() {
+  using T = typename X::value_type;
+  static_assert(!std::is_integral_v<T> && !is_complex<T>,
+                "cleave: this operation requires a real floating-point element type");
+}
+
 /// Calls an elementwise operation on operands of one element type.
 template <class... R, class Op, class... X>
 constexpr auto pointwise(const Op& op, const X&... x) {

@@ -7,8 +7,9 @@
 //     CLEAVE_BINARY(powers, hypot, Hypot)       hypot(a, b), .. with numbers as operands
 //     CLEAVE_OPERATOR(arithmetic, add, Add, +)  add(a, b), .. and a + b
 //     CLEAVE_TERNARY(clamp_lerp, clamp, Clamp, "(x, low, high)")
-//     CLEAVE_UNARY_WITH(activations, elu, Elu, "elu(a), elu(a, alpha)")    elu(x, 0.5), elu_(x,
-//     0.5) CLEAVE_HELPER(powers, TimesLog, 2)        only gradients call it: no function, no row
+//     CLEAVE_UNARY_WITH(activations, elu, Elu, "elu(a), elu(a, alpha)")
+//                                               elu(x, 0.5), elu_(x, 0.5)
+//     CLEAVE_HELPER(powers, TimesLog, 2)        only gradients call it: no function, no row
 //
 // The struct states what verification cannot know: `verified`, the element types if not those of
 // list/listed.hpp, and `constant`, why it has no gradient unless its result is a bool.

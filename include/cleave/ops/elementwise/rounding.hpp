@@ -51,14 +51,8 @@ struct Frac : ElementwiseOn<Elements::real> {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
 };
 
-/// a - trunc(a / b) · b: has the sign of a.
-struct Fmod : ElementwiseOn<Elements::divisible> {
-  static constexpr const char* name = "fmod";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
-    if constexpr (std::is_integral_v<T>) return T(a % b);
-    else return T(std::fmod(accumulator_t<T>(a), accumulator_t<T>(b)));
-  }
+/// a minus an integer multiple of b.
+struct DivisionRest : ElementwiseOn<Elements::divisible> {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
   static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a,
                                  const auto& b) {
@@ -66,19 +60,24 @@ struct Fmod : ElementwiseOn<Elements::divisible> {
   }
 };
 
+/// a - trunc(a / b) · b: has the sign of a.
+struct Fmod : DivisionRest {
+  static constexpr const char* name = "fmod";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    if constexpr (std::is_integral_v<T>) return T(a % b);
+    else return T(std::fmod(accumulator_t<T>(a), accumulator_t<T>(b)));
+  }
+};
+
 /// a - floor(a / b) · b: has the sign of b, as % in Python.
-struct Remainder : ElementwiseOn<Elements::divisible> {
+struct Remainder : DivisionRest {
   static constexpr const char* name = "remainder";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
     using A = accumulator_t<T>;
     const A rest = A(Fmod{}(A(a), A(b)));
     return T(rest != A(0) && (rest < A(0)) != (A(b) < A(0)) ? A(rest + A(b)) : rest);
-  }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&...) { return g; }
-  static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a,
-                                 const auto& b) {
-    return neg(mul(g, round(div(sub(a, y), b))));  // the quotient is an integer, up to rounding
   }
 };
 

@@ -62,10 +62,7 @@ constexpr RuleText letter_of(int d) { return dim_letters(d, d + 1); }
 
 /// "adc": letters of `dims` dimensions, with a new letter for dimension `at`.
 constexpr RuleText letters_with(int dims, int at) {
-  RuleText text = dim_letters(0, at);
-  text += char('a' + dims);
-  text += dim_letters(at + 1, dims);
-  return text;
+  return joined(dim_letters(0, at), char('a' + dims), dim_letters(at + 1, dims));
 }
 
 /// "abc->adc": dimension At of the result has a new extent.
@@ -77,17 +74,11 @@ constexpr RuleText new_extent_factors(const std::array<int, 1>& dims) {
 /// "bd": dimension At of the result reads dimension At of the operand, which has another extent.
 template <int At>
 constexpr RuleText new_extent_reads(const std::array<int, 1>& dims) {
-  RuleText text = letter_of(At);
-  text += char('a' + dims[0]);
-  return text;
+  return joined(letter_of(At), char('a' + dims[0]));
 }
 
 /// "bb": dimension d of the result reads dimension d of the operand, which has the same extent.
-constexpr RuleText same_extent_reads(int d) {
-  RuleText text = letter_of(d);
-  text += char('a' + d);
-  return text;
-}
+constexpr RuleText same_extent_reads(int d) { return joined(letter_of(d), char('a' + d)); }
 
 /// "abc->ac": removes the dimensions of the mask.
 template <unsigned Mask>

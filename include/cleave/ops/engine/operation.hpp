@@ -235,9 +235,7 @@ constexpr RuleText factors_of() {
   if constexpr (requires { Op::factors(std::array<int, sizeof...(Dims)>{}); }) {
     return Op::factors(std::array<int, sizeof...(Dims)>{Dims...});
   } else {
-    RuleText text;
-    for (const char c : std::string_view(sharding_rule<Op>::factors)) text += c;
-    return text;
+    return joined(std::string_view(sharding_rule<Op>::factors));
   }
 }
 

@@ -5,22 +5,20 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/copy.hpp>
+#include <cleave/kernels/dense.hpp>
 #include <cleave/kernels/host/gather_rows.hpp>
-#include <cleave/kernels/host/map_indexed.hpp>
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/usage.hpp>
+#include <cleave/ops/indices/index_numbers.hpp>
 #include <cleave/ops/indices/index_select.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
-#include <cleave/tensor/storage.hpp>
 
 namespace cleave {
 
@@ -33,77 +31,35 @@ struct ElementNumber {
   index_t count;  ///< indices per line
   index_t first;  ///< this rank holds indices [first, first + here) of total
   index_t here;
-  index_t total;
+  index_t total[1];
   index_t rows;  ///< elements of the table
 
   template <class I>
   CLEAVE_HOST_DEVICE index_t operator()(index_t position, const I& index) const {
     const index_t at = index_t(index);
     if (at < 0) return at;
-    if (at >= total) return rows + 1 + (at - total);
+    if (at >= total[0]) return rows + 1 + (at - total[0]);
     if (at < first || at >= first + here) return rows;
     return (position / (inner * count) * here + at - first) * inner + position % inner;
   }
 };
 
+/// @param table  extents of the table
+/// @param range  the indices of dimension `dim` on this rank
+template <class Device, class I>
+auto element_numbers(On<Device> on, const Strided<const I>& indices, const Shape& table, int dim,
+                     const RowRange& range) {
+  ElementNumber number{1,          indices.extents[dim], range.first,
+                       table[dim], {range.total},        table.product()};
+  for (int d = dim + 1; d < table.dims; ++d) number.inner *= table[d];
+  return IndexNumbers<ElementNumber, Device>(on, number, indices);
+}
+
 /// Contiguous elements as an array of one dimension.
 template <class T>
-Strided<T> in_a_row(T* data, index_t count) {
-  return {data, Shape::filled(1, count), Shape::filled(1, 1)};
+Strided<T> in_a_row(const Strided<T>& x) {
+  return {x.data, Shape::filled(1, x.extents.product()), Shape::filled(1, 1)};
 }
-
-/// The elements of x, contiguous: x itself, or a copy in `memory`.
-template <class Device, class T>
-Strided<const T> dense_row(On<Device> on, const Strided<const T>& x,
-                           std::shared_ptr<void>& memory) {
-  const index_t count = x.extents.product();
-  if (ConstView{x.data, dtype_of<T>(), x.extents, x.strides}.contiguous())
-    return in_a_row(x.data, count);
-  memory = allocate_bytes(Device{}, std::size_t(count) * sizeof(T));
-  T* const data = static_cast<T*>(memory.get());
-  copy_elements(on, x, Strided<T>{data, x.extents, row_major_strides(x.extents)});
-  return in_a_row(static_cast<const T*>(data), count);
-}
-
-/// The numbers of elements in a table, one per index. @see ElementNumber
-template <class Device>
-class ElementNumbers {
- public:
-  /// @param table  extents of the table
-  /// @param range  the indices of dimension `dim` on this rank
-  template <class I>
-  ElementNumbers(On<Device> on, const Strided<const I>& indices, const Shape& table, int dim,
-                 const RowRange& range)
-      : count_(indices.extents.product()),
-        memory_(allocate_bytes(Device{}, std::size_t(count_) * sizeof(index_t))) {
-    number_ = {1, indices.extents[dim], range.first, table[dim], range.total, table.product()};
-    for (int d = dim + 1; d < table.dims; ++d) number_.inner *= table[d];
-    map_indexed(on, number_, Box::of(indices.extents), indices.extents,
-                Strided<index_t>{data(), indices.extents, row_major_strides(indices.extents)},
-                indices);
-  }
-  Strided<const index_t> row() const { return in_a_row<const index_t>(data(), count_); }
-  /// @param operation  the name of the operation, for errors
-  RowRange range(const char* operation) const {
-    return {0, number_.rows + 1, operation, number_.rows + 1 - number_.total};
-  }
-
-  /// @throws Error if a kernel has found a number that is out of range
-  void require(const Task& task, const std::optional<index_t>& wrong) const {
-    if (wrong)
-      cleave::detail::throw_no_such_index(
-          task, *wrong < 0 ? *wrong : *wrong - range(task.name).shift, number_.total);
-  }
-
- private:
-  index_t* data() const { return static_cast<index_t*>(memory_.get()); }
-
-  index_t count_;
-  std::shared_ptr<void> memory_;
-  ElementNumber number_{};
-};
-template <class Device, class... A>
-ElementNumbers(On<Device>, A...) -> ElementNumbers<Device>;
 
 }  // namespace kernels
 
@@ -128,12 +84,14 @@ struct Gather {
   template <class T>
   static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
                      const kernels::Strided<const T>& x, const auto& indices) {
-    const kernels::ElementNumbers numbers(
+    const auto numbers = kernels::element_numbers(
         on, indices, x.extents, D, kernels::RowRange{task.in_box->begin[D], task.in[0].shape[D]});
     std::shared_ptr<void> memory;
     numbers.require(
-        task, gather_rows(on, dense_row(on, x, memory), numbers.row(),
-                          kernels::in_a_row(y.data, y.extents.product()), numbers.range(name)));
+        task,
+        gather_rows(on, kernels::in_a_row(densely(on, x, memory)),
+                    kernels::in_a_row(numbers.view()), kernels::in_a_row(y), numbers.range(name)),
+        indices);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x,
                                  const auto& indices) {
@@ -159,12 +117,14 @@ struct ScatterAdd {
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
               const kernels::Strided<const T>& x, const auto& indices) const {
     fill_elements(on, y, T(0));
-    const kernels::ElementNumbers numbers(on, indices, y.extents, D,
-                                          kernels::RowRange{task.box->begin[D], extent});
+    const auto numbers = kernels::element_numbers(on, indices, y.extents, D,
+                                                  kernels::RowRange{task.box->begin[D], extent});
     std::shared_ptr<void> memory;
-    numbers.require(task, scatter_add_rows(on, dense_row(on, x, memory), numbers.row(),
-                                           kernels::in_a_row(y.data, y.extents.product()),
-                                           numbers.range(name)));
+    numbers.require(task,
+                    scatter_add_rows(on, kernels::in_a_row(densely(on, x, memory)),
+                                     kernels::in_a_row(numbers.view()), kernels::in_a_row(y),
+                                     numbers.range(name)),
+                    indices);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&,
                                  const auto& indices) {

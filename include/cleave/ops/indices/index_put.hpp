@@ -3,24 +3,22 @@
 //
 //     // y[R]     = index_get(x[R,R], {i[R], j[R]})        y[n] = x[i[n], j[n]]
 //     // y[P]     = index_get(x[S0,S1], ..)                x is sharded along indexed dimensions
-//     // y[S0,S1] = index_put(x[S0,S1], {i, j}, v)         no communication if i, j and v are
-//     replicated
+//     // y[S0,S1] = index_put(x[S0,S1], {i, j}, v)         i, j, v replicated: no communication
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <tuple>
 
 #include <cleave/kernels/copy.hpp>
+#include <cleave/kernels/dense.hpp>
 #include <cleave/kernels/host/gather_rows.hpp>
-#include <cleave/kernels/host/map_indexed.hpp>
-#include <cleave/kernels/row_range.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/usage.hpp>
+#include <cleave/ops/indices/index_numbers.hpp>
 #include <cleave/ops/indices/index_select.hpp>
 #include <cleave/tensor/storage.hpp>
 
@@ -70,58 +68,22 @@ Strided<T> rows_of(const Strided<T>& x) {
 }
 
 /// The row numbers that K arrays of indices name in this rank's part of an array.
-template <int K, class Device>
-class RowNumbers {
- public:
-  /// @param box    global indices of this rank's part
-  /// @param total  global extents
-  template <class First, class... I>
-  RowNumbers(On<Device> on, const Box& box, const index_t* total, const Strided<const First>& first,
-             const Strided<const I>&... rest)
-      : extents_(first.extents),
-        memory_(allocate_bytes(Device{}, std::size_t(extents_.product()) * sizeof(index_t))) {
-    number_.rows = 1;
-    for (int k = 0; k < K; ++k) {
-      number_.begin[k] = box.begin[k];
-      number_.here[k] = box.extent(k);
-      number_.total[k] = total[k];
-      number_.rows *= number_.here[k];
-    }
-    map_indexed(on, number_, Box::of(extents_), extents_,
-                Strided<index_t>{data(), extents_, steps()}, first, rest...);
+///
+/// @param box    global indices of this rank's part
+/// @param total  global extents
+template <int K, class Device, class... I>
+auto row_numbers(On<Device> on, const Box& box, const index_t* total,
+                 const Strided<const I>&... indices) {
+  RowNumber<K> number{};
+  number.rows = 1;
+  for (int k = 0; k < K; ++k) {
+    number.begin[k] = box.begin[k];
+    number.here[k] = box.extent(k);
+    number.total[k] = total[k];
+    number.rows *= number.here[k];
   }
-  Strided<const index_t> view() const { return {data(), extents_, steps()}; }
-  /// On a GPU, which reports wrong indices later, they count from the extent of dimension 0.
-  RowRange range(const char* operation) const {
-    return {0, number_.rows + 1, operation, number_.rows + 1 - number_.total[0]};
-  }
-
-  /// @throws Error if a kernel has found an index that is out of range
-  template <class... I>
-  void require(const Task& task, const std::optional<index_t>& wrong,
-               const Strided<const I>&... indices) const {
-    int k = 0;
-    if (wrong) [[unlikely]]
-      (require_in(task, indices, number_.total[k++]), ...);
-  }
-
- private:
-  template <class I>
-  static void require_in(const Task& task, const Strided<const I>& indices, index_t total) {
-    Shape at = Shape::filled(indices.extents.dims, 0);
-    do {
-      const I index = indices.data[cleave::detail::offset_of(at, indices.strides)];
-      if (index_t(index) < 0 || index_t(index) >= total)
-        cleave::detail::throw_no_such_index(task, index, total);
-    } while (next_index(indices.extents, at));
-  }
-  index_t* data() const { return static_cast<index_t*>(memory_.get()); }
-  Shape steps() const { return row_major_strides(extents_); }
-
-  Shape extents_;
-  std::shared_ptr<void> memory_;
-  RowNumber<K> number_{};
-};
+  return IndexNumbers<RowNumber<K>, Device>(on, number, indices...);
+}
 
 }  // namespace kernels
 
@@ -130,9 +92,7 @@ namespace detail {
 /// "nbc" for an array of `dims` dimensions, the first `indexed` of which the dimensions of the
 /// indices replace.
 constexpr RuleText put_letters(int dims, int indices, int indexed) {
-  RuleText text = dim_letters(dims, dims + indices);
-  text += dim_letters(indexed, dims);
-  return text;
+  return joined(dim_letters(dims, dims + indices), dim_letters(indexed, dims));
 }
 
 /// "operands..,n,n->result"
@@ -142,10 +102,7 @@ constexpr RuleText put_factors(RuleText text, int dims, int indices, int count,
     if (text.size > 0) text += ',';
     text += dim_letters(dims, dims + indices);
   }
-  text += '-';
-  text += '>';
-  text += result;
-  return text;
+  return joined(text, "->", result);
 }
 
 }  // namespace detail
@@ -176,19 +133,12 @@ struct IndexGet : IndexPutBase {
   template <class Device, class T>
   static void kernel(kernels::On<Device> on, const Task& task, const kernels::Strided<T>& y,
                      const kernels::Strided<const T>& x, const auto&... indices) {
-    const kernels::RowNumbers<K, Device> numbers(on, *task.in_box, task.in[0].shape, indices...);
-    kernels::Strided<const T> dense = x;
+    const auto numbers = kernels::row_numbers<K>(on, *task.in_box, task.in[0].shape, indices...);
     std::shared_ptr<void> memory;
-    if (!ConstView{x.data, dtype_of<T>(), x.extents, x.strides}.contiguous()) {
-      memory = allocate_bytes(Device{}, std::size_t(x.extents.product()) * sizeof(T));
-      const kernels::Strided<T> copy{static_cast<T*>(memory.get()), x.extents,
-                                     row_major_strides(x.extents)};
-      copy_elements(on, x, copy);
-      dense = {copy.data, copy.extents, copy.strides};
-    }
-    numbers.require(
-        task, gather_rows(on, kernels::rows_of<K>(dense), numbers.view(), y, numbers.range(name)),
-        indices...);
+    numbers.require(task,
+                    gather_rows(on, kernels::rows_of<K>(densely(on, x, memory)), numbers.view(), y,
+                                numbers.range(name)),
+                    indices...);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x,
                                  const auto&... indices) {
@@ -220,7 +170,7 @@ struct IndexSum : IndexPutBase {
   void kernel(kernels::On<Device> on, const Task& task, const kernels::Strided<T>& y,
               const kernels::Strided<const T>& x, const auto&... indices) const {
     fill_elements(on, y, T(0));
-    const kernels::RowNumbers<K, Device> numbers(on, *task.box, extent, indices...);
+    const auto numbers = kernels::row_numbers<K>(on, *task.box, extent, indices...);
     numbers.require(
         task, scatter_add_rows(on, x, numbers.view(), kernels::rows_of<K>(y), numbers.range(name)),
         indices...);
@@ -263,7 +213,7 @@ struct IndexFill : IndexPutBase {
                   const kernels::Strided<const T>& x, const kernels::Strided<const T>& values,
                   const auto&... indices) {
     copy_elements(on, x, y);
-    const kernels::RowNumbers<Of, Device> numbers(on, *task.box, task.in[0].shape, indices...);
+    const auto numbers = kernels::row_numbers<Of>(on, *task.box, task.in[0].shape, indices...);
     numbers.require(
         task, put_rows(on, values, numbers.view(), kernels::rows_of<Of>(y), numbers.range(name)),
         indices...);
@@ -281,10 +231,8 @@ struct IndexPut : IndexPutBase {
   static constexpr RuleText factors(const std::array<int, N>& dims) {
     using namespace cleave::detail;
     const RuleText all = dim_letters(0, dims[0]);
-    RuleText text = all;
-    text += ',';
-    text += put_letters(dims[0], dims[2], K);
-    return put_factors(text, dims[0], dims[2], K, all);
+    return put_factors(joined(all, ',', put_letters(dims[0], dims[2], K)), dims[0], dims[2], K,
+                       all);
   }
   template <std::size_t N>
   static constexpr RuleText replicated(const std::array<int, N>& dims) {

@@ -39,10 +39,7 @@ kernels::Strided<T> moved_first(const kernels::Strided<T>& x, int at, int count)
 
 /// "adec": letters of `dims` dimensions, with those of `indices` in place of dimension `at`.
 constexpr RuleText indexed_letters(int dims, int indices, int at) {
-  RuleText text = dim_letters(0, at);
-  text += dim_letters(dims, dims + indices);
-  text += dim_letters(at + 1, dims);
-  return text;
+  return joined(dim_letters(0, at), dim_letters(dims, dims + indices), dim_letters(at + 1, dims));
 }
 
 /// Sums of g by index, with the placements of x. 16-bit elements are summed in float.

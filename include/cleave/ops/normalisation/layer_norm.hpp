@@ -17,7 +17,6 @@
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/in_accumulator.hpp>
 #include <cleave/ops/engine/unsharded_dims.hpp>
-#include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/reductions/variance.hpp>

@@ -17,17 +17,16 @@ namespace cleave {
 
 namespace detail {
 
-/// dL/dx of y = softmax(x): y · (g - sum(g · y))
-template <int D>
+/// dL/dx of y = softmax(x), y · (g - sum(g · y)), or of its logarithm, g - exp(y) · sum(g).
+template <int D, bool Logarithm = false>
 constexpr auto softmax_gradient(const auto& g, const auto& y) {
-  const auto total = resolve(sum(mul(g, y), dim<D>{}));
-  return mul(y, sub(g, unsqueeze(total, dim<D>{})));
-}
-/// dL/dx of y = log(softmax(x)): g - softmax(x) · sum(g)
-template <int D>
-constexpr auto log_softmax_gradient(const auto& g, const auto& y) {
-  const auto total = resolve(sum(g, dim<D>{}));
-  return sub(g, mul(exp(y), unsqueeze(total, dim<D>{})));
+  if constexpr (Logarithm) {
+    const auto total = resolve(sum(g, dim<D>{}));
+    return sub(g, mul(exp(y), unsqueeze(total, dim<D>{})));
+  } else {
+    const auto total = resolve(sum(mul(g, y), dim<D>{}));
+    return mul(y, sub(g, unsqueeze(total, dim<D>{})));
+  }
 }
 
 }  // namespace detail
@@ -47,61 +46,40 @@ struct SoftmaxOfRows {
     each_whole_row(x, y, D, &kernels::softmax_row<Logarithm, T>);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
-    if constexpr (Logarithm) return detail::log_softmax_gradient<D>(g, y);
-    else return detail::softmax_gradient<D>(g, y);
+    return detail::softmax_gradient<D, Logarithm>(g, y);
   }
 };
 
-/// x - log(sum(exp(x))), shifted by the largest element to avoid overflow.
-template <int D>
-struct LogSoftmax : CompositeByPlacement {
-  static constexpr const char* name = "log_softmax";
+/// exp(x) / sum(exp(x)), or its logarithm, shifted by the largest element to avoid overflow.
+template <int D, bool Logarithm>
+struct SoftmaxAlong : CompositeByPlacement {
+  static constexpr const char* name = Logarithm ? "log_softmax" : "softmax";
   static constexpr auto body(const auto& logits) {
     return detail::by_rows<D>(
-        resolve(logits), [](const auto& x) { return call_op(SoftmaxOfRows<D, true>{}, x); },
+        resolve(logits), [](const auto& x) { return call_op(SoftmaxOfRows<D, Logarithm>{}, x); },
         [](const auto& x) {
           const auto largest = resolve(max(x, dim<D>{}));
-          const auto shifted = sub(x, unsqueeze(largest, dim<D>{}));
-          const auto total = resolve(sum(exp(shifted), dim<D>{}));
-          return sub(shifted, unsqueeze(log(total), dim<D>{}));
+          if constexpr (Logarithm) {
+            const auto shifted = sub(x, unsqueeze(largest, dim<D>{}));
+            const auto total = resolve(sum(exp(shifted), dim<D>{}));
+            return sub(shifted, unsqueeze(log(total), dim<D>{}));
+          } else {
+            const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
+            const auto total = resolve(sum(weights, dim<D>{}));
+            return div(weights, unsqueeze(total, dim<D>{}));
+          }
         });
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
-    return detail::log_softmax_gradient<D>(g, y);
+    return detail::softmax_gradient<D, Logarithm>(g, y);
   }
 };
-
-/// exp(x) / sum(exp(x)), shifted by the largest element to avoid overflow.
 template <int D>
-struct Softmax : CompositeByPlacement {
-  static constexpr const char* name = "softmax";
-  static constexpr auto body(const auto& logits) {
-    return detail::by_rows<D>(
-        resolve(logits), [](const auto& x) { return call_op(SoftmaxOfRows<D, false>{}, x); },
-        [](const auto& x) {
-          const auto largest = resolve(max(x, dim<D>{}));
-          const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
-          const auto total = resolve(sum(weights, dim<D>{}));
-          return div(weights, unsqueeze(total, dim<D>{}));
-        });
-  }
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
-    return detail::softmax_gradient<D>(g, y);
-  }
-};
+using Softmax = SoftmaxAlong<D, false>;
+template <int D>
+using LogSoftmax = SoftmaxAlong<D, true>;
 
 }  // namespace ops
-
-namespace detail {
-
-template <class X>
-constexpr void require_real() {
-  using T = typename X::value_type;
-  static_assert(!std::is_integral_v<T> && !is_complex<T>,
-                "cleave: this operation requires a real floating-point element type");
-}
-
-}  // namespace detail
 
 /// The logarithm of softmax over a dimension: x - log(sum(exp(x))).
 ///

@@ -19,11 +19,7 @@ namespace detail {
 /// "abk,nk->abn" for x of three dimensions, and the products of its gradients.
 template <int Dims>
 struct LinearText {
-  static constexpr RuleText letters(char last) {
-    RuleText text = dim_letters(0, Dims - 1);
-    text += last;
-    return text;
-  }
+  static constexpr RuleText letters(char last) { return joined(dim_letters(0, Dims - 1), last); }
   struct Forward {
     static constexpr RuleText text = factors_text(letters('k'), "nk", letters('n'));
   };

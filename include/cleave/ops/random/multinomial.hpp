@@ -29,9 +29,7 @@ struct Multinomial {
   static constexpr const char* replicated = "j";
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text;
-    for (const char* c = dims[0] == 1 ? "j->k" : "ij->ik"; *c != '\0'; ++c) text += *c;
-    return text;
+    return cleave::detail::joined(dims[0] == 1 ? "j->k" : "ij->ik");
   }
   constexpr Shape extents() const { return Shape::filled(1, count); }
 

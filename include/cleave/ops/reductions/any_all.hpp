@@ -26,29 +26,23 @@ constexpr auto nonzero(const X& x) {
 
 namespace ops {
 
-template <unsigned Mask>
-struct Any : Composite {
-  static constexpr const char* name = "any";
+/// A reduction of whether elements are not 0: any is the maximum, all the minimum, count_nonzero
+/// the sum.
+template <class By, unsigned Mask>
+struct ReduceNonzero : Composite {
+  static constexpr const char* name = By::value == ReduceOp::max   ? "any"
+                                      : By::value == ReduceOp::min ? "all"
+                                                                   : "count_nonzero";
   static constexpr auto body(const auto& x) {
-    return call_op(Reduce<Max, Mask>{}, cleave::detail::nonzero(x));
+    return call_op(Reduce<By, Mask>{}, cleave::detail::nonzero(x));
   }
 };
-
 template <unsigned Mask>
-struct All : Composite {
-  static constexpr const char* name = "all";
-  static constexpr auto body(const auto& x) {
-    return call_op(Reduce<Min, Mask>{}, cleave::detail::nonzero(x));
-  }
-};
-
+using Any = ReduceNonzero<Max, Mask>;
 template <unsigned Mask>
-struct CountNonzero : Composite {
-  static constexpr const char* name = "count_nonzero";
-  static constexpr auto body(const auto& x) {
-    return call_op(Reduce<Sum, Mask>{}, cleave::detail::nonzero(x));
-  }
-};
+using All = ReduceNonzero<Min, Mask>;
+template <unsigned Mask>
+using CountNonzero = ReduceNonzero<Sum, Mask>;
 
 }  // namespace ops
 

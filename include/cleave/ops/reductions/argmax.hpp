@@ -83,10 +83,8 @@ struct ArgCandidates {
   static constexpr ReduceOp reduction = By::value;
   static constexpr bool needs_box = true;
   static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    RuleText text = detail::reduction_factors<(1u << D)>(dims);
-    text += ',';
-    text += detail::dim_letters(0, dims[0], 1u << D);
-    return text;
+    return detail::joined(detail::reduction_factors<(1u << D)>(dims), ',',
+                          detail::dim_letters(0, dims[0], 1u << D));
   }
   static void kernel(const auto& on, const Task& task, const auto& values, const auto& indices,
                      const auto& x) {

@@ -50,9 +50,7 @@ struct ExactParts {
   static constexpr const char* name = "exact_parts";
   template <std::size_t N>
   static constexpr RuleText factors(const std::array<int, N>& dims) {
-    RuleText text = detail::exact_factors(Terms, dims[0], Mask);
-    text += 'w';
-    return text;
+    return detail::joined(detail::exact_factors(Terms, dims[0], Mask), 'w');
   }
   constexpr Shape extents() const { return Shape::filled(1, words); }
 
