@@ -41,10 +41,7 @@ class GraphRun {
   std::vector<Held> operator()(const std::vector<Held>& inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       values_[std::size_t(graph_.inputs[i].value)] = inputs[i];
-    for (const spmd::Node& node : graph_.nodes) {
-      if (node.is_placement) place(node);
-      else call(node);
-    }
+    run_nodes();
     std::vector<Held> outputs;
     for (const int output : graph_.outputs) outputs.push_back(values_[std::size_t(output)]);
     return outputs;
@@ -74,6 +71,32 @@ class GraphRun {
     return node.like < 0
                ? node.asked
                : values_[std::size_t(node.like)].layout.with_partials_as(Placement::replicate());
+  }
+
+  void run_nodes() {
+    for (const spmd::Node& node : graph_.nodes) {
+      if (node.is_placement) place(node);
+      else if (node.body != nullptr) open(node);
+      else call(node);
+    }
+  }
+
+  /// Runs the nodes of a composite that traces keep as one node.
+  void open(const spmd::Node& node) {
+    spmd::Graph body;
+    std::array<int, std::size_t(max_operands)> operand{};
+    std::array<int, std::size_t(max_results)> result{};
+    for (int i = 0; i < node.operands(); ++i)
+      operand[std::size_t(i)] =
+          body.add(spmd::operand_value(graph_.values[std::size_t(node.operand[std::size_t(i)])]));
+    node.body(body, node.attributes, operand.data(), result.data());
+    GraphRun run(body, mesh_, used_);
+    for (int i = 0; i < node.operands(); ++i)
+      run.values_[std::size_t(operand[std::size_t(i)])] =
+          values_[std::size_t(node.operand[std::size_t(i)])];
+    run.run_nodes();
+    for (int k = 0; k < node.results(); ++k)
+      values_[std::size_t(node.first + k)] = run.values_[std::size_t(result[std::size_t(k)])];
   }
 
   void place(const spmd::Node& node) {
