@@ -21,9 +21,10 @@ enum class Beyond : std::uint8_t {
 /// den) of the operand.
 ///
 /// A stencil of reach 2 is {1, 1, -2, 2}, every third element {3, 1, 0, 0}, a flip of n elements
-/// {-1, 1, n - 1, n - 1}, linear interpolation to a grid twice as fine {1, 2, 0, 1}.
+/// {-1, 1, n - 1, n - 1}, linear interpolation to a grid twice as fine {1, 2, 0, 1}. Where lo > hi,
+/// some results read nothing: a zero after every element is {1, 2, 1, 0}.
 ///
-/// @pre den > 0, lo <= hi
+/// @pre den > 0, lo < hi + den
 struct DimMap {
   index_t num = 1, den = 1;
   index_t lo = 0, hi = 0;

@@ -13,8 +13,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/core/half.hpp>
-#include <cleave/ops/convolutions/conv.hpp>
-#include <cleave/ops/convolutions/pool.hpp>
+#include <cleave/ops/convolutions/windows.hpp>
 #include <cleave/ops/reductions/diff.hpp>
 #include <cleave/ops/shapes/cat.hpp>
 #include <cleave/ops/shapes/slice.hpp>
@@ -30,31 +29,120 @@ namespace {
 
 constexpr index_t columns = 2;
 
-/// The indices of dimension 0 that result i reads, from the first to the last one.
+/// The indices of dimension 0 of an operand that result i reads.
 using Reads = FunctionRef<std::vector<index_t>(index_t i)>;
 
-/// Calls op(x), whose dimension 0 is sharded, and compares the bytes that this rank receives with
-/// the elements that its part of the result reads and does not have.
-template <class X, class Op>
-void check_bytes(const std::string& name, const X& x, const Op& op, Reads reads) {
-  CommTrace trace(x.mesh());
-  const auto y = op(x);
-  using Y = std::remove_cvref_t<decltype(y)>;
+/// The bytes of x, whose dimension 0 is sharded, that this rank's part of y reads and does not
+/// have.
+///
+/// @param along  the dimension of y that i is an index of
+/// @param gaps   whether what lies between two elements that are read is read too
+template <class X, class Y>
+index_t lacking_bytes(const X& x, const Y& y, Reads reads, bool gaps = false, int along = 0) {
   const auto mesh = naive::to_indices(x.mesh().extents());
   const auto at = naive::to_indices(x.mesh().state().coordinate());
-  const auto own = naive::owned(X::layout, 0, naive::to_indices(Shape(x.shape())), mesh, at);
-  std::set<index_t> lacks;
-  for (const index_t i : naive::owned(Y::layout, 0, naive::to_indices(Shape(y.shape())), mesh, at))
-    for (const index_t from : reads(i))
-      if (std::find(own.begin(), own.end(), from) == own.end()) lacks.insert(from);
-  index_t row = 1;
-  for (int d = 1; d < X::dims; ++d)
-    row *=
-        index_t(naive::owned(X::layout, d, naive::to_indices(Shape(x.shape())), mesh, at).size());
-  about(name + " of " + described(x), [&] {
-    CHECK(trace.received_bytes() ==
-          index_t(lacks.size()) * row * index_t(sizeof(typename X::value_type)));
+  const auto own_of = [&](const Layout& layout, int d, const auto& shape) {
+    return naive::owned(layout, d, naive::to_indices(Shape(shape)), mesh, at);
+  };
+  std::set<index_t> read;
+  for (const index_t i : own_of(Y::layout, along, y.shape()))
+    for (const index_t from : reads(i)) read.insert(from);
+  if (gaps && !read.empty())
+    for (index_t i = *read.begin(); i < *read.rbegin(); ++i) read.insert(i);
+  for (const index_t i : own_of(X::layout, 0, x.shape())) read.erase(i);
+  index_t bytes = index_t(read.size()) * index_t(sizeof(typename X::value_type));
+  for (int d = 1; d < X::dims; ++d) bytes *= index_t(own_of(X::layout, d, x.shape()).size());
+  return bytes;
+}
+
+/// Calls op(x) and compares the bytes that this rank receives with those that it lacks.
+template <class X, class Op>
+void check_bytes(const std::string& name, const X& x, const Op& op, Reads reads, bool gaps = false,
+                 int along = 0) {
+  CommTrace trace(x.mesh());
+  const auto y = op(x);
+  about(name + " of " + described(x),
+        [&] { CHECK(trace.received_bytes() == lacking_bytes(x, y, reads, gaps, along)); });
+}
+
+/// The same for parts of x. @param begin  where each begins
+template <class X, class Op>
+void check_parts(const std::string& name, const X& x, const Op& op,
+                 FunctionRef<index_t(index_t)> begin) {
+  CommTrace trace(x.mesh());
+  const auto parts = op(x);
+  index_t bytes = 0, part = 0;
+  for (const auto& y : parts) {
+    bytes += lacking_bytes(x, y, [&](index_t i) { return std::vector<index_t>{begin(part) + i}; });
+    ++part;
+  }
+  about(name + " of " + described(x), [&] { CHECK(trace.received_bytes() == bytes); });
+}
+
+/// The same for arrays that are joined along dimension 0 or along a new one.
+template <class T, class P, class Mesh>
+void check_joined(const Mesh& mesh, index_t n) {
+  const auto x = placed<T, P>(mesh, std::array<index_t, 2>{n, columns}, 0);
+  const auto longer = placed<T, P>(mesh, std::array<index_t, 2>{n + 3, columns}, 1);
+  const auto rows_of = [](index_t first, index_t count) {
+    return [first, count](index_t i) {
+      return i < first || i >= first + count ? std::vector<index_t>{}
+                                             : std::vector<index_t>{i - first};
+    };
+  };
+  CommTrace trace(mesh);
+  const auto y = cat(dim<0>{}, x, longer, x);
+  about("cat of " + described(x), [&] {
+    CHECK(trace.received_bytes() == lacking_bytes(x, y, rows_of(0, n)) +
+                                        lacking_bytes(longer, y, rows_of(n, n + 3)) +
+                                        lacking_bytes(x, y, rows_of(2 * n + 3, n)));
   });
+  const auto same = [](index_t i) { return std::vector<index_t>{i}; };
+  check_bytes("stack", x, [](const auto& of) { return stack(dim<0>{}, of, of); }, same, false, 1);
+  check_bytes("stack inside", x, [](const auto& of) { return stack(dim<1>{}, of, of); }, same);
+}
+
+/// The positions of windows that contain element i.
+std::vector<index_t> positions(index_t i, const Window& window, index_t count) {
+  std::vector<index_t> all;
+  for (index_t p = 0; p < count; ++p)
+    if (i >= p * window.stride && i < p * window.stride + window.span()) all.push_back(p);
+  return all;
+}
+
+/// The same for windows along dimension 0, and for their sums.
+template <class T, class P, class Mesh>
+void check_sliding(const Mesh& mesh, index_t n) {
+  const auto x = placed<T, P>(mesh, std::array<index_t, 2>{n, columns}, 0);
+  for (const Window& window : {Window{1, 1, 1}, {3, 1, 1}, {2, 3, 1}, {2, 1, 3}, {3, 2, 2}}) {
+    if (window.span() <= n)
+      check_bytes(
+          "windows", x, [&](const auto& of) { return windows(of, dim<0>{}, window); },
+          [&](index_t i) {
+            std::vector<index_t> all;
+            for (index_t k = 0; k < window.span(); ++k) all.push_back(i * window.stride + k);
+            return all;
+          },
+          true);
+    if constexpr (!std::is_same_v<T, bool> && layout_of<P, 3>.sharding_axes(1) == 0) {
+      const index_t extent = n * window.stride + window.span() + 1;
+      const auto found = placed<T, P>(mesh, std::array<index_t, 3>{n, window.size, columns}, 0);
+      check_bytes(
+          "overlap_add", found,
+          [&](const auto& of) { return overlap_add(of, dim<0>{}, extent, window); },
+          [&](index_t i) { return positions(i, window, n); }, true);
+      const auto all = expected(found, 0);
+      check_equal(overlap_add(found, dim<0>{}, extent, window),
+                  array_of<T>({extent, columns}, [&](const naive::Indices& to) {
+                    T sum = T(0);
+                    for (index_t p = 0; p < n; ++p)
+                      for (index_t k = 0; k < window.size; ++k)
+                        if (p * window.stride + k * window.dilation == to[0])
+                          sum = T(sum + all.at({p, k, to[1]}));
+                    return sum;
+                  }));
+    }
+  }
 }
 
 template <class T, class P, class Mesh>
@@ -90,6 +178,35 @@ void check_all(const Mesh& mesh, index_t n) {
             for (index_t k = i; k <= i + order; ++k) all.push_back(k);
             return all;
           });
+  for (const index_t step : {2, 5})
+    check_bytes(
+        "slice with steps", x, [&](const auto& of) { return slice(of, dim<0>{}, n / 3, n, step); },
+        [&](index_t i) { return one(n / 3 + step * i); }, true);
+  for (const index_t step : {2, 3}) {  // the gradient of such a slice
+    const ops::Embed<0> embed{step * n + 3, 1, step};
+    const auto from = [&](index_t i) {
+      return i % step == 1 && i < step * n ? one(i / step) : std::vector<index_t>{};
+    };
+    check_bytes("embed", x, [&](const auto& of) { return call_op(embed, of); }, from, true);
+    const auto all = expected(x, 0);
+    check_equal(call_op(embed, x),
+                array_of<T>({embed.extent, columns}, [&](const naive::Indices& at) {
+                  return from(at[0]).empty() ? T(0) : all.at({from(at[0])[0], at[1]});
+                }));
+  }
+  const index_t third = n / 3;
+  check_parts(
+      "split", x, [&](const auto& of) { return split(of, dim<0>{}, {third, 0, n - third}); },
+      [&](index_t part) { return part == 0 ? 0 : third; });
+  check_parts(
+      "split by length", x, [](const auto& of) { return split(of, dim<0>{}, 3); },
+      [](index_t part) { return 3 * part; });
+  if (n % 2 == 0)
+    check_parts(
+        "chunk", x, [](const auto& of) { return chunk<2>(of, dim<0>{}); },
+        [&](index_t part) { return part * (n / 2); });
+  check_joined<T, P>(mesh, n);
+  check_sliding<T, P>(mesh, n);
   if (n == 0) return;
   check_bytes(
       "pad replicate", x,
@@ -121,69 +238,6 @@ TEST_CASE("they do so where two axes shard the dimension, and for elements of ot
       check_all<std::complex<float>, Placements<Shard<0>, Shard<0>>>(mesh, n);
       check_all<bool, Placements<Replicate, Shard<0>>>(mesh, n);
       check_all<half, Placements<Shard<0>, Shard<1>>>(mesh, n);
-    }
-  });
-}
-
-namespace {
-
-/// Calls op(x) with images whose rows and columns are sharded, and compares what this rank receives
-/// with the elements that the windows of its part of the result contain and that it lacks. There is
-/// one exchange, or none.
-template <class X, class Op>
-void check_windows(const X& x, const Op& op, index_t channels, const Window& window,
-                   index_t padding) {
-  CommTrace trace(x.mesh());
-  const auto y = op(x);
-  using Y = std::remove_cvref_t<decltype(y)>;
-  static_assert(Y::layout == X::layout);
-  const auto mesh = naive::to_indices(x.mesh().extents());
-  const auto at = naive::to_indices(x.mesh().state().coordinate());
-  index_t needed = 1, had = 1;
-  for (const int d : {2, 3}) {
-    const auto own = naive::owned(X::layout, d, naive::to_indices(Shape(x.shape())), mesh, at);
-    std::set<index_t> read;
-    for (const index_t i :
-         naive::owned(Y::layout, d, naive::to_indices(Shape(y.shape())), mesh, at))
-      for (index_t k = 0; k < window.span(); ++k) {
-        const index_t from = i * window.stride + k - padding;
-        if (from >= 0 && from < x.shape()[std::size_t(d)]) read.insert(from);
-      }
-    needed *= index_t(read.size());
-    had *= index_t(std::count_if(own.begin(), own.end(),
-                                 [&](index_t i) { return read.find(i) != read.end(); }));
-  }
-  CHECK(trace.received_bytes() == (needed - had) * x.shape()[0] * channels * 8);
-  CHECK(trace.count() == (x.mesh().state().size() > 1));
-}
-
-}  // namespace
-
-TEST_CASE("padded convolutions and pools make one exchange of what their windows lack") {
-  on_ranks({1, 2, 4, 6}, [](World& world) {
-    const index_t rows = world.size() == 1 ? 1 : 2;
-    const auto mesh = init_device_mesh<dp, tp>(world, {rows, world.size() / rows}, TestDevice{});
-    using Spread = Placements<Shard<2>, Shard<3>>;
-    for (const std::array<index_t, 2> n : {std::array<index_t, 2>{8, 9}, {5, 4}, {3, 12}}) {
-      const auto x = placed<double, Spread>(mesh, std::array<index_t, 4>{2, 3, n[0], n[1]}, 0);
-      const auto weight = placed<double, Placements<Replicate, Replicate>>(
-          mesh, std::array<index_t, 4>{2, 3, 3, 3}, 1);
-      for (const index_t stride : {1, 2})
-        for (const index_t padding : {0, 1})
-          check_windows(
-              x,
-              [&](const auto& of) {
-                return conv2d(of, weight,
-                              {.stride = {stride, stride}, .padding = {padding, padding}});
-              },
-              3, {3, stride, 1}, padding);
-      check_windows(
-          x,
-          [&](const auto& of) {
-            return max_pool2d(
-                of, {.size = {2, 2}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {2, 2}});
-          },
-          3, {2, 1, 2}, 1);
     }
   });
 }

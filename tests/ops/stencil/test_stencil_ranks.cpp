@@ -155,6 +155,99 @@ TEST_CASE("a star reads no corners, a box does") {
   });
 }
 
+namespace {
+
+/// Sums of eight fields, at the neighbours in rows and columns or at all eight neighbours.
+struct StarOfEight : Stencil {
+  constexpr auto operator()(const auto&... u) const {
+    return (... + (u(-1, 0) + u(1, 0) + u(0, -1) + u(0, 1)));
+  }
+};
+struct BoxOfEight : Stencil {
+  constexpr auto operator()(const auto&... u) const {
+    return (... + (u(-1, -1) + u(1, 1) + u(-1, 1) + u(1, -1)));
+  }
+};
+
+/// What a rank receives of each of the eight fields, as apply plans it.
+template <class S>
+constexpr auto planned(const Shape& mesh, const Shape& at, EdgeKind edge) {
+  using D = double;
+  constexpr auto reaches = detail::field_reaches_of<S, D, D, D, D, D, D, D, D>;
+  std::array<redistribution::NeedCounts, 8> counts{};
+  for (std::size_t k = 0; k < 8; ++k) {
+    detail::FieldWindow field;
+    field.domain = Shape(std::array<index_t, 2>{7, 8});
+    field.reach = reaches[k];
+    for (auto& side : field.edges.side) side[0].kind = side[1].kind = edge;
+    const auto needs = detail::field_needs(field, layout_of<Placements<Shard<0>, Shard<1>>, 2>,
+                                           Box::of(field.domain));
+    counts[k] = redistribution::need_counts(needs.needs, mesh, at);
+  }
+  return counts;
+}
+template <class S>
+constexpr bool inner_rank_receives(const redistribution::NeedCounts& expected) {
+  for (const EdgeKind edge : {EdgeKind::value, EdgeKind::periodic})
+    for (const auto& counts :
+         planned<S>(Shape(std::array<index_t, 2>{3, 3}), Shape(std::array<index_t, 2>{1, 1}), edge))
+      if (!(counts == expected)) return false;
+  return true;
+}
+static_assert(inner_rank_receives<StarOfEight>({12, 0, 4}));  // 4 sides of 3
+static_assert(inner_rank_receives<BoxOfEight>({16, 0, 8}));   // and 4 corners
+
+/// Compares the plan, and what a call receives, with naive loops over the elements of other ranks.
+template <class S, class E>
+void check_neighbours(const auto& mesh, const E& of, EdgeKind edge, bool corners) {
+  const auto field = [&](int k) {
+    return distribute_tensor(numbered<double>({7, 8}, k), mesh, Shard<0>{}, Shard<1>{});
+  };
+  const std::array fields{field(0), field(1), field(2), field(3),
+                          field(4), field(5), field(6), field(7)};
+  const auto held_at = [&](const Indices& at) {
+    return naive::elements(fields[0].layout, {7, 8}, naive::to_indices(mesh.extents()), at);
+  };
+  const auto distance = [&](index_t a, index_t b, index_t n) {
+    const index_t apart = std::abs(a - b);
+    return edge == EdgeKind::periodic ? std::min(apart, n - apart) : apart;
+  };
+  const Indices own = naive::to_indices(mesh.coordinate());
+  index_t elements = 0, messages = 0;
+  for (const Indices& peer : naive::all_indices(naive::to_indices(mesh.extents()))) {
+    index_t found = 0;
+    for (const Indices& theirs : peer == own ? std::vector<Indices>{} : held_at(peer)) {
+      bool is_read = false;
+      for (const Indices& mine : held_at(own)) {
+        const index_t rows = distance(mine[0], theirs[0], 7),
+                      columns = distance(mine[1], theirs[1], 8);
+        is_read = is_read || (corners ? std::max(rows, columns) : rows + columns) == 1;
+      }
+      found += is_read;
+    }
+    elements += found, messages += found > 0;
+  }
+  for (const auto& counts : planned<S>(mesh.extents(), mesh.coordinate(), edge))
+    CHECK(counts == redistribution::NeedCounts{elements, 0, int(messages)});
+  const CommTrace trace(mesh);
+  std::apply([&](const auto&... u) { apply(S{}, u..., of); }, fields);
+  CHECK(trace.received_messages() == messages);
+  CHECK(trace.received_bytes() == 8 * elements * 8);
+}
+
+}  // namespace
+
+TEST_CASE("eight fields are received in one message from each neighbour, as planned") {
+  on_ranks({4, 9}, [](World& world) {
+    const index_t rows = world.size() == 9 ? 3 : 2;
+    const auto mesh = init_device_mesh<dp, tp>(world, {rows, rows}, TestDevice{});
+    check_neighbours<StarOfEight>(mesh, edges(zero), EdgeKind::value, false);
+    check_neighbours<StarOfEight>(mesh, edges(periodic), EdgeKind::periodic, false);
+    check_neighbours<BoxOfEight>(mesh, edges(zero), EdgeKind::value, true);
+    check_neighbours<BoxOfEight>(mesh, edges(periodic), EdgeKind::periodic, true);
+  });
+}
+
 TEST_CASE("fields with other placements are redistributed to those of the first") {
   on_ranks({2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});

@@ -173,7 +173,7 @@ struct OverlapAdd {
   constexpr DimMap read_map(int, int d, const OperandRef* in) const {
     const auto& by = along[std::size_t(d - D) / 2];
     const Window window{in->shape[d + 1], by.stride, by.dilation};
-    return {1, by.stride, by.padding + std::min<index_t>(by.stride - window.span(), 0), by.padding};
+    return {1, by.stride, by.padding + by.stride - window.span(), by.padding};
   }
   constexpr Shape extents() const {
     Shape shape;

@@ -72,7 +72,9 @@ struct Embed {
   static constexpr auto factors = detail::new_extent_factors<D>;
   static constexpr auto reads = detail::new_extent_reads<D>;
   constexpr Shape extents() const { return Shape::filled(1, extent); }
-  constexpr DimMap read_map(int, int, const OperandRef*) const { return {1, step, -begin, -begin}; }
+  constexpr DimMap read_map(int, int, const OperandRef*) const {
+    return {1, step, step - 1 - begin, -begin};
+  }
   template <class T>
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y, const auto& x) const {
     fill_elements(on, y, T(0));
