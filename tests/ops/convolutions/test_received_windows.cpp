@@ -149,6 +149,22 @@ void check_all(const Mesh& mesh, const std::array<index_t, std::size_t(N)>& exte
                                       with(TransposedConvolution<N>{}));
         },
         windows, products, Reads::positions);
+    if constexpr (N < 3) {
+      const ChannelGroups each{channels};
+      check_windows(
+          "grouped conv" + dims, x,
+          [&](const auto& of) {
+            return Calls<N>::conv(of, weights(channels, 1), each, with(Convolution<N>{}));
+          },
+          windows, channels);
+      check_windows(
+          "grouped conv_transpose" + dims, x,
+          [&](const auto& of) {
+            return Calls<N>::transposed(of, weights(channels, 1), each,
+                                        with(TransposedConvolution<N>{}));
+          },
+          windows, products / filters * channels, Reads::positions);
+    }
     check_windows(
         "max_pool" + dims, x,
         [&](const auto& of) { return Calls<N>::largest(of, with(Pooling<N>{})); }, windows,

@@ -161,6 +161,9 @@ void check_all(const Mesh& mesh, index_t n) {
   check_bytes(
       "pad", x, [](const auto& of) { return pad(of, dim<0>{}, 3, 1); },
       [&](index_t i) { return i < 3 || i >= n + 3 ? std::vector<index_t>{} : one(i - 3); });
+  check_bytes(
+      "pad with a value", x, [](const auto& of) { return pad(of, dim<0>{}, 2, 5, T(1)); },
+      [&](index_t i) { return i < 2 || i >= n + 2 ? std::vector<index_t>{} : one(i - 2); });
   for (const index_t count : {1, 2, 3, 9})
     check_bytes(
         "tile", x, [&](const auto& of) { return tile(of, dim<0>{}, count); },
