@@ -15,3 +15,4 @@
 #include <cleave/spmd/trace_function.hpp>
 #include <cleave/spmd/traced.hpp>
 #include <cleave/spmd/traced_factories.hpp>
+#include <cleave/spmd/traced_stencil.hpp>

@@ -42,6 +42,24 @@ void in_place(const Tensor<float, 2>& x, const Traced<float, 2>& y) { add_(x, y)
 void tracked_in_place(const Tracked<Traced<float, 2>>& x) { add_(x, 1); }
 #endif
 
+struct Shifted : Stencil {
+  constexpr auto operator()(const auto& u) const { return u(-1, 0); }
+};
+struct Both : Stencil {
+  constexpr auto operator()(const auto& u, const auto& v) const { return u(-1, 0) + v(0, 0); }
+};
+auto stencil_control(const Traced<float, 2>& x) { return apply(Shifted{}, x, edges(zero)); }
+
+#ifdef stencil_of_a_tensor_and_a_traced_value  // says: cleave: a stencil mixes traced values with tensors
+auto mixed(const Tensor<float, 2>& x, const Traced<float, 2>& y) { return apply(Both{}, x, y); }
+#endif
+
+#ifdef stencil_with_a_target_of_another_type  // says: cleave: the target and the result of an operation have different element types
+void other_type(const Traced<double, 2>& x, const Traced<float, 2>& y) {
+  apply(out(x), Shifted{}, y, edges(zero));
+}
+#endif
+
 #ifdef fewer_schemas_than_inputs  // says: cleave: a graph must be expanded with exactly one schema per input
 constexpr std::array one{schema(S0{})};
 static_assert(check_expands<graph, one>());

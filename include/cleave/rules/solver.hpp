@@ -276,4 +276,20 @@ constexpr Solution solve(const Rule& rule, const OperandLayouts& operands,
   }
 }
 
+/// The placements of a call whose tensors all have those of the first one, with Replicate in place
+/// of Partial.
+///
+/// @param operands  tensors with dimensions, and numbers
+constexpr Solution solve_like_first(const Rule& rule, const OperandLayouts& operands) {
+  std::size_t first = 0;
+  while (rule.operand[first].dims == 0) ++first;
+  const Layout layout = operands[first].with_partials_as(Placement::replicate());
+  Solution solution;
+  for (std::size_t i = 0; i < std::size_t(rule.operands); ++i)
+    solution.required[i] = rule.operand[i].dims > 0 ? layout : operands[i];
+  for (std::size_t k = 0; k < std::size_t(rule.results); ++k)
+    solution.computed[k] = solution.result[k] = layout;
+  return solution;
+}
+
 }  // namespace cleave

@@ -1,6 +1,7 @@
 // Counts the communication of a program, for static_assert and for comparing programs.
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include <cleave/mesh/mesh_state.hpp>
@@ -71,6 +72,19 @@ constexpr int regroupings(const P& program, const Instruction& instruction, cons
   return stays ? 0 : how.pieces(mesh != nullptr ? *mesh : several);
 }
 
+/// The number of fields of a stencil of which elements of other ranks are read.
+/// @param mesh  null: each axis has several ranks
+template <AnyProgram P>
+constexpr int exchanges(const P& program, const Instruction& instruction, const Shape* mesh) {
+  std::array<Shape, std::size_t(max_operands)> shapes{};
+  for (std::size_t i = 0; i < std::size_t(instruction.operands); ++i)
+    shapes[i] = program.values[std::size_t(instruction.operand[i])].shape;
+  const PlacedValue& y = program.values[std::size_t(instruction.first)];
+  return instruction.op->stencil->exchanges(
+      instruction.attributes.bytes.data(), shapes.data(), y.shape, y.layout,
+      mesh != nullptr ? *mesh : Shape::filled(y.layout.axes, 2));
+}
+
 /// The number of operands of which a program's operations read elements of other shards.
 /// @param mesh  the extents of the axes, or null: each has several ranks
 template <AnyProgram P>
@@ -80,6 +94,10 @@ constexpr int reads(const P& program, const Shape* mesh) {
     if (instruction.kind != InstructionKind::compute) continue;
     if (instruction.op->regrouping.result > 0) {
       count += regroupings(program, instruction, mesh);
+      continue;
+    }
+    if (instruction.op->stencil != nullptr) {
+      count += exchanges(program, instruction, mesh);
       continue;
     }
     const Rule& rule = *instruction.op->rule;

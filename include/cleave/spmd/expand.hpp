@@ -349,7 +349,8 @@ class Expansion final : public Placer {
     OperandLayouts from{};
     for (int i = 0; i < rule.operands; ++i)
       from[std::size_t(i)] = layout_of(in.id(node.operand[std::size_t(i)]));
-    Solution solution = solve(rule, from, asks ? &asked : nullptr);
+    Solution solution = node.op->stencil != nullptr ? solve_like_first(rule, from)
+                                                    : solve(rule, from, asks ? &asked : nullptr);
     if (node.op->broadcasts && !find_needed(in, node, from, solution.required)) return false;
     std::array<int, std::size_t(max_operands)> operand{};
     for (int i = 0; i < rule.operands; ++i) {

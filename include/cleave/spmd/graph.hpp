@@ -166,6 +166,13 @@ struct Graph : GraphFacts {
     return int(values.size()) - 1;
   }
 
+  /// Adds a constant that kernels take by value.
+  template <class T>
+  constexpr int add_number(const T& value) {
+    constants.push_back(Attributes::of(value));
+    return add({-1, 0, int(constants.size()) - 1, dtype_of<T>(), Shape{}, true});
+  }
+
   /// What in-place operations have done to a value.
   constexpr Updates updates_of(int value) const {
     return std::size_t(value) < updates.size() ? updates[std::size_t(value)] : Updates{};

@@ -258,13 +258,17 @@ class Runner {
       take_planned(slot, out[k].storage, out[k].data);
       out[k].room = slot.bytes;
     }
-    cleave::detail::CallContext call(*instruction.op, in.data());
-    const RandomState state = state_of(instruction);
-    if (draws_ > 0) call.draws = &state;
-    cleave::detail::compute<Device>(call, instruction.attributes.bytes.data(),
-                                    fresh_extents(*instruction.op, values_[first].shape), in.data(),
-                                    results > 1 ? layouts.data() : &values_[first].layout,
-                                    out.data());
+    const void* const op = instruction.attributes.bytes.data();
+    if (instruction.op->stencil != nullptr) {
+      instruction.op->stencil->run(op, in.data(), values_[first].layout, out.data());
+    } else {
+      cleave::detail::CallContext call(*instruction.op, in.data());
+      const RandomState state = state_of(instruction);
+      if (draws_ > 0) call.draws = &state;
+      cleave::detail::compute<Device>(
+          call, op, fresh_extents(*instruction.op, values_[first].shape), in.data(),
+          results > 1 ? layouts.data() : &values_[first].layout, out.data());
+    }
     for (std::size_t k = 0; k < results; ++k) {
       slots_[first + k].storage = std::move(out[k].storage);
       slots_[first + k].operand.data = out[k].data;

@@ -236,8 +236,7 @@ struct CallPath<2> {
   }
   template <class T>
   static constexpr int value_of(spmd::Graph& graph, const spmd::Node&, int, const Number<T>& x) {
-    graph.constants.push_back(spmd::Attributes::of(x.value));
-    return graph.add({-1, 0, int(graph.constants.size()) - 1, dtype_of<T>(), Shape{}, true});
+    return graph.add_number(x.value);
   }
 
   [[noreturn]] static void throw_extents(const spmd::Graph& graph, const spmd::Node& node,

@@ -19,6 +19,20 @@
 
 namespace cleave::detail {
 
+struct RawResult;
+
+/// A stencil in a program. All operands have the placements of the first; the call exchanges what
+/// it reads of other ranks, and makes its results.
+struct StencilInfo {
+  /// The number of operands of which elements of other ranks are read.
+  /// @param shapes  of the operands
+  int (*exchanges)(const void* op, const Shape* shapes, const Shape& result, const Layout& layout,
+                   const Shape& mesh) = nullptr;
+  /// @collective every rank of the mesh
+  void (*run)(const void* op, const OperandRef* in, const Layout& layout,
+              RawResult* results) = nullptr;
+};
+
 /// An operation for given element types, numbers of dimensions and a device, type-erased.
 struct OpInfo {
   const char* name = "";
@@ -42,6 +56,7 @@ struct OpInfo {
   void (*add_totals)(const void* op, const ArrayRef& y, const ArrayRef& totals) = nullptr;
   /// Which dimensions become others with the same elements, if the operation does only this.
   Regrouping regrouping{};
+  const StencilInfo* stencil = nullptr;  ///< in place of `table` and `run`; null: not a stencil
 };
 
 template <class T, int Dims>

@@ -171,15 +171,14 @@ auto call_stencil_path(const S& stencil, const E& of_domain, const std::tuple<co
     for (const int l : levels) most = l > most ? l : most;
     return most;
   }();
-  static_assert(level != 2, "cleave: traced programs cannot contain stencils");
   static_assert(level < 3 || sizeof...(Y) == 0,
                 "cleave: an operation in place cannot change a value that tracks gradients, nor "
                 "write what depends on one");
   constexpr bool is_unrolled = level >= 2 && is_repeated<S> && sizeof...(Y) == 0;
   if constexpr (is_unrolled) return call_steps<steps_of<S>>(single_step(stencil), of_domain, x...);
   else if constexpr (level < 2) return call_stencil(stencil, of_domain, targets, x...);
-  else if constexpr (level == 3 && sizeof...(Y) == 0)
-    return StencilPath<level>::call(stencil, of_domain, x...);
+  else if constexpr (level == 2) return StencilPath<level>::call(stencil, of_domain, targets, x...);
+  else if constexpr (sizeof...(Y) == 0) return StencilPath<level>::call(stencil, of_domain, x...);
   else return std::tuple<>{};
 }
 

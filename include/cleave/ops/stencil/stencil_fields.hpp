@@ -172,15 +172,6 @@ template <class T, int Dims, class E, std::size_t Operands>
 EdgesOfDomain edges_of_domain(const EdgesAndGhosts<E, Operands>& of_domain) {
   return edges_of_domain<T, Dims>(of_domain.edges);
 }
-template <class E>
-constexpr const FilledMargin* ghosts_of(const E&, std::size_t) {
-  return nullptr;
-}
-template <class E, std::size_t Operands>
-constexpr const FilledMargin* ghosts_of(const EdgesAndGhosts<E, Operands>& all, std::size_t i) {
-  return all.ghosts[i];
-}
-
 /// Adds a field. @param part  its local part, see with_rows
 template <class X, class Part, class E>
 void add_field(StencilFields& fields, const X& x, const Part& part, const FieldReach& reach,
@@ -214,9 +205,11 @@ StencilFields stencil_fields(const char* name, const E& of_domain, const std::tu
         const std::size_t k = fields.window.size();
         if (i == Call::like) fields.like = k;
         add_field(fields, operand, part, Call::reaches[k], of_domain);
-        const FilledMargin* const ghosts = ghosts_of(of_domain, i);
-        if (ghosts != nullptr && knows_extents(operand))
-          use_filled_margin(name, fields, k, *ghosts, part.storage(), context_of(operand));
+        if constexpr (has_ghosts<E>) {
+          const FilledMargin* const ghosts = of_domain.ghosts[i];
+          if (ghosts != nullptr && knows_extents(operand))
+            use_filled_margin(name, fields, k, *ghosts, part.storage(), context_of(operand));
+        }
       }
     };
     (add(I, std::get<I>(x), std::get<I>(local)), ...);

@@ -12,6 +12,7 @@
 
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/dual.hpp>
+#include <cleave/ops/shapes/zeros_like.hpp>
 #include <cleave/ops/stencil/apply.hpp>
 
 namespace cleave::detail {
@@ -206,7 +207,9 @@ class StridedGradient : public Stencil {
 template <class X, class G>
 auto gradient_target(const X& operand, const G& cotangent) {
   using T = typename X::value_type;
-  if constexpr (!is_dtensor<X>) {
+  if constexpr (call_level<X> == 2) {
+    return zeros_like(operand);
+  } else if constexpr (!is_dtensor<X>) {
     return Tensor<T, X::dims>(operand.shape());
   } else {
     using P = without_partials_t<typename G::placements_type>;
