@@ -291,9 +291,8 @@ constexpr auto windows(const X& x, dim<D>, const Window& window) {
 /// contain it; 0 if no window does.
 ///
 /// @param window  its stride and dilation; the size is that of dimension D + 1 of x
-/// @collective    every rank of the mesh, if one of the dimensions is sharded: that of the elements
-/// is
-///                gathered; of positions ranks receive what they lack
+/// @collective    every rank of the mesh, if one of the dimensions is sharded: ranks gather that of
+///                the elements, and receive the positions that they lack
 /// @throws Error  if a window reaches beyond the extent
 template <class... R, AnyTensor X, int D>
 constexpr auto overlap_add(const X& x, dim<D>, index_t extent, Window window = {}) {

@@ -180,9 +180,8 @@ constexpr auto cat_of(const First& first, const X&... x) {
 ///
 /// @return a new array, whose extent along D is the sum of the operands' extents
 /// @collective every rank of the mesh, if an operand is sharded along D or has to be redistributed
-/// @cost       along a sharded dimension, receives the elements of the rank's part of the result
-/// that
-///             are not in its parts of the operands
+/// @cost       along a sharded dimension, receives what the rank's part of the result reads beyond
+///             its parts of the operands
 /// @throws Error if extents of other dimensions differ
 template <class... R, int D, AnyTensor First, AnyTensor... X>
 constexpr auto cat(dim<D>, const First& first, const X&... x) {
@@ -190,8 +189,7 @@ constexpr auto cat(dim<D>, const First& first, const X&... x) {
 }
 CLEAVE_USAGE(cat, "cat(dim<0>{}, x, y)")
 
-/// Stacks arrays of equal extents along a new dimension D: `stack(dim<0>{}, x, y)`. Otherwise as
-/// cat.
+/// Stacks arrays of equal extents along a new dimension: `stack(dim<0>{}, x, y)`. Otherwise as cat.
 template <class... R, int D, AnyTensor First, AnyTensor... X>
 constexpr auto stack(dim<D>, const First& first, const X&... x) {
   constexpr int d = detail::dim_index<First::dims + 1>(dim<D>{});
