@@ -252,9 +252,8 @@ constexpr void require_images() {
 /// one. Of equal elements, the first receives the gradient.
 ///
 /// @param x  [.., rows, columns]
-/// @return   [.., rows, columns]: extent n becomes floor((n + 2 padding - span) / stride) + 1,
-/// where
-///           span = dilation (size - 1) + 1
+/// @return   [.., rows, columns]: extent n becomes floor((n + 2 padding - span) / stride) + 1;
+///           the span is dilation (size - 1) + 1
 /// @collective every rank of the mesh, if x is Partial, or rows or columns are sharded
 /// @throws Error if an image is smaller than a window, a size is below 1, a stride is negative, or
 ///               a padding is negative or more than half the size

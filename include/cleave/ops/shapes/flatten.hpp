@@ -232,9 +232,8 @@ CLEAVE_USAGE(flatten, "flatten(x), flatten(x, dim<0, 1>{})")
 /// Splits a dimension, the last of the new ones varying fastest: `unflatten(x, dim<1>{}, {n, -1})`.
 ///
 /// @param extents  of the new dimensions; one may be -1 and is inferred
-/// @return  a view of the local elements, or a copy after an exchange. Shards of the dimension
-/// become
-///          shards of the first new one
+/// @return  a view of the local elements, or a copy after an exchange. Shards of the dimension are
+///          then shards of the first new one
 /// @collective  every rank of the mesh, if the extent of the first new one is not divisible by the
 ///         number of shards, or a requested placement needs it
 /// @cost   as of flatten

@@ -370,12 +370,9 @@ constexpr auto pad(const X& x, dim<D>, index_t before, index_t after,
 }
 /// Pads a dimension with elements of x: `pad<PadMode::reflect>(x, dim<1>{}, 2, 2)`.
 ///
-/// @cost receives the elements of x that the rank's part of the result reads and that are not in
-/// its
-///       part of x
+/// @cost receives the elements of x that the rank's part of the result reads beyond its part of x
 /// @throws Error if a length is negative, or more than x has: its extent, or one less for
-/// `reflect`;
-///         if x has no elements to replicate
+///         `reflect`; if x has no elements to replicate
 template <PadMode Mode, class... R, AnyTensor X, int D>
 constexpr auto pad(const X& x, dim<D>, index_t before, index_t after) {
   constexpr int d = detail::dim_index<X::dims>(dim<D>{});
