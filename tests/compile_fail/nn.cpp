@@ -70,3 +70,30 @@ auto wrong(World& world, const Ids& ids, const Ids& where) {
   return detach(small_gpt(world))(ids, where);
 }
 #endif
+
+#ifdef step_of_an_optimizer_that_is_not_an_argument  // says: cleave: the step of an optimizer with state in a traced function: pass the optimizer to trace, too, as args_of(optimizer)
+template <class Model>
+auto wrong(const Model& model) {
+  const auto optimizer = nn::adamw(model, {});
+  return spmd::trace(
+      [&](const auto& m) {
+        optimizer.step(m);
+        return m;
+      },
+      spmd::args_of(model));
+}
+auto wrong(const Mesh& mesh) { return wrong(requires_grad(nn::place(nn::linear(4, 3), mesh))); }
+#endif
+
+#ifdef clipping_in_a_trace  // says: cleave: a traced function may call the steps of optimizers, but no other function of the gradients of a module
+template <class Model>
+auto wrong(const Model& model) {
+  return spmd::trace(
+      [&](const auto& m) {
+        nn::clip_grad_norm_(m, 1.0);
+        return m;
+      },
+      spmd::args_of(model));
+}
+auto wrong(const Mesh& mesh) { return wrong(requires_grad(nn::place(nn::linear(4, 3), mesh))); }
+#endif

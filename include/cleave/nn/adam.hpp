@@ -10,6 +10,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/host/vector_math.hpp>
 #include <cleave/nn/sgd.hpp>
+#include <cleave/nn/traced_step.hpp>
 #include <cleave/nn/update.hpp>
 
 namespace cleave::nn {
@@ -80,20 +81,35 @@ struct AdamStep {
   }
 };
 
+/// The learning rate, corrected for the start of the average of gradients.
+struct AdamRate {
+  double learning_rate, beta1;
+
+  CLEAVE_HOST_DEVICE double operator()(index_t count) const {
+    return learning_rate / (1 - std::pow(beta1, double(count)));
+  }
+};
+/// The factor of the root of the average of squares, likewise.
+struct AdamScale {
+  double beta2;
+
+  CLEAVE_HOST_DEVICE double operator()(index_t count) const {
+    return 1 / std::sqrt(1 - std::pow(beta2, double(count)));
+  }
+};
+
 /// @tparam Decoupled  weight decay scales the parameter instead of adding to its gradient
 template <bool Decoupled>
 struct AdamRule {
   AdamOptions options;
-  index_t count;  ///< of steps, including this one
+  double rate, scale;  ///< of AdamRate, AdamScale
 
   template <class T>
-  AdamStep<T> step() const {
+  CLEAVE_HOST_DEVICE AdamStep<T> step() const {
     using A = accumulator_t<T>;
-    const double first = 1 - std::pow(options.beta1, double(count));
-    const double second = std::sqrt(1 - std::pow(options.beta2, double(count)));
     const double decay = options.weight_decay;
-    return {A(options.learning_rate / first),
-            A(1 / second),
+    return {A(rate),
+            A(scale),
             A(options.beta1),
             A(1 - options.beta1),
             A(options.beta2),
@@ -104,14 +120,25 @@ struct AdamRule {
   }
 };
 
+/// Element K of (parameter, average, average of squares) after a step, for traced programs.
+template <int K, class T, bool Decoupled>
+struct AdamElement {
+  AdamOptions options;
+
+  CLEAVE_HOST_DEVICE T operator()(double rate, double scale, T p, T g, T m, T v) const {
+    const AdamRule<Decoupled> rule{options, rate, scale};
+    return updated<K>(rule.template step<kernels::real_t<T>>(), p, g, m, v);
+  }
+};
+
 }  // namespace detail
 
 /// Moving averages of gradients and of their squares; p -= rate mean / sqrt(square).
 /// @tparam State  a module with the names, types and placements of the trained parameters
-template <class State, class Decoupled = std::false_type>
+template <class State, class Steps = Buffer<Tensor<index_t, 1>>, class Decoupled = std::false_type>
 struct Adam {
   State exp_avg, exp_avg_sq;
-  Buffer<Tensor<index_t, 1>> steps;  ///< one per trained parameter
+  Steps steps;  ///< one per trained parameter
   AdamOptions options;
   static constexpr names members{"exp_avg", "exp_avg_sq", "steps", "options"};
 
@@ -119,16 +146,49 @@ struct Adam {
   /// @collective none
   /// @throws Error if the module has another number of trained parameters than the optimizer
   template <class M>
-  void step(const M& m) {
-    const auto list = trained_parameters(m);
-    const std::vector<View> mean = detail::views_of(exp_avg), square = detail::views_of(exp_avg_sq);
-    detail::require_equal_counts("adam", list.size(), mean.size());
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!list[i].has_gradient) continue;
-      const index_t step = ++steps.value(index_t(i));
-      detail::update("adam", list[i], detail::AdamRule<Decoupled::value>{options, step}, mean[i],
-                     square[i]);
+  void step(const M& m) const {
+    if constexpr (detail::is_traced_module<M>) {
+      if constexpr (detail::require_traced<Steps>()) trace_step(m);
+    } else {
+      const auto list = trained_parameters(m);
+      const std::vector<View> mean = detail::views_of(exp_avg),
+                              square = detail::views_of(exp_avg_sq);
+      detail::require_equal_counts("adam", list.size(), mean.size());
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (!list[i].has_gradient) continue;
+        const index_t count = ++steps.value(index_t(i));
+        detail::update("adam", list[i],
+                       detail::AdamRule<Decoupled::value>{options, rate()(count), scale()(count)},
+                       mean[i], square[i]);
+      }
     }
+  }
+
+ private:
+  detail::AdamRate rate() const { return {options.learning_rate, options.beta1}; }
+  detail::AdamScale scale() const { return {options.beta2}; }
+
+  template <class M>
+  void trace_step(const M& m) const {
+    const auto mean = detail::traced_states(exp_avg), square = detail::traced_states(exp_avg_sq);
+    const auto has_gradient = detail::has_gradients(m);
+    detail::require_equal_counts("adam", has_gradient.size(), mean.size());
+    detail::count_steps(steps.value, has_gradient);
+    const auto rates = map(rate(), steps.value), scales = map(scale(), steps.value);
+    detail::each_gradient(m, [&]<class X>(const X& x, const X& gradient, std::size_t i) {
+      const X& average = detail::state_of("adam", mean[i], x);
+      const X& squares = detail::state_of("adam", square[i], x);
+      const auto element = [&]<int K>(std::integral_constant<int, K>) -> X {
+        return map(detail::AdamElement<K, typename X::value_type, Decoupled::value>{options},
+                   detail::factor_of(rates, i, x), detail::factor_of(scales, i, x), x, gradient,
+                   average, squares);
+      };
+      const X parameter = element(detail::number<0>{}), new_average = element(detail::number<1>{}),
+              new_squares = element(detail::number<2>{});
+      x.update("adam", parameter);
+      average.update("adam", new_average);
+      squares.update("adam", new_squares);
+    });
   }
 };
 
@@ -139,7 +199,8 @@ auto make_adam(const M& m, const AdamOptions& options) {
   auto mean = zeros_like_trained(m);
   auto square = zeros_like_trained(m);
   const auto steps = step_counts(mean);
-  return Adam<decltype(mean), Decoupled>{mean, square, {steps}, options};
+  return Adam<decltype(mean), Buffer<Tensor<index_t, 1>>, Decoupled>{
+      mean, square, {steps}, options};
 }
 
 }  // namespace detail

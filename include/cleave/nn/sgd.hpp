@@ -6,9 +6,8 @@
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
-#include <cleave/nn/traced_module.hpp>
+#include <cleave/nn/traced_step.hpp>
 #include <cleave/nn/update.hpp>
-#include <cleave/ops/elementwise/in_place.hpp>
 
 namespace cleave::nn {
 
@@ -29,17 +28,6 @@ struct SgdStep {
   }
 };
 
-/// The step as a function of elements, for traced programs.
-template <class T>
-struct SgdElement {
-  SgdStep<T> step;
-
-  CLEAVE_HOST_DEVICE T operator()(T p, T g) const {
-    step(p, g);
-    return p;
-  }
-};
-
 struct SgdRule {
   SgdOptions options;
 
@@ -48,6 +36,14 @@ struct SgdRule {
     using A = accumulator_t<T>;
     return {A(options.learning_rate), A(options.weight_decay)};
   }
+};
+
+/// The step as a function of elements, for traced programs.
+template <class T>
+struct SgdElement {
+  SgdStep<kernels::real_t<T>> step;
+
+  CLEAVE_HOST_DEVICE T operator()(T p, T g) const { return updated<0>(step, p, g); }
 };
 
 }  // namespace detail
@@ -60,25 +56,16 @@ struct Sgd {
   /// Updates every parameter that has a gradient, in place: each rank its own elements.
   /// @collective none
   template <class M>
-  void step(const M& m) {
+  void step(const M& m) const {
     if constexpr (detail::is_traced_module<M>) {
-      parameters(m, [&](const auto& x) { trace_step(x); });
+      detail::each_gradient(m, [&]<class X>(const X& x, const X& gradient, std::size_t) {
+        using T = typename X::value_type;
+        map_(detail::SgdElement<T>{detail::SgdRule{options}.template step<kernels::real_t<T>>()}, x,
+             gradient);
+      });
     } else {
       for (const auto& p : trained_parameters(m))
         if (p.has_gradient) detail::update("sgd", p, detail::SgdRule{options});
-    }
-  }
-
- private:
-  /// One node per parameter: a program writes it to the parameter at the end of a run.
-  template <class X>
-  void trace_step(const X& x) const {
-    if constexpr (tape::is_tracked<X>) {
-      using T = typename X::value_type;
-      const auto& gradient = tape::leaf_of(x, "optimizer").gradient;
-      if (gradient)
-        map_(detail::SgdElement<T>{detail::SgdRule{options}.template step<T>()}, x.value(),
-             *gradient);
     }
   }
 };
@@ -123,29 +110,66 @@ struct MomentumRule {
   }
 };
 
+/// Element K of (parameter, velocity) after a step, for traced programs. The count of steps
+/// includes this one.
+template <int K, class T>
+struct MomentumElement {
+  MomentumStep<kernels::real_t<T>> later;
+
+  CLEAVE_HOST_DEVICE T operator()(index_t count, T p, T g, T v) const {
+    MomentumStep<kernels::real_t<T>> step = later;
+    if (count == 1) step.keep = 0, step.take = 1;
+    return updated<K>(step, p, g, v);
+  }
+};
+
 }  // namespace detail
 
 /// v = momentum v + (1 - dampening) (g + decay p), the first v without dampening; p -= rate v.
 /// @tparam State  a module with the names, types and placements of the trained parameters
-template <class State>
+template <class State, class Steps = Buffer<Tensor<index_t, 1>>>
 struct MomentumSgd {
   State momentum_buffer;
-  Buffer<Tensor<index_t, 1>> steps;  ///< one per trained parameter
+  Steps steps;  ///< one per trained parameter
   MomentumOptions options;
   static constexpr names members{"momentum_buffer", "steps", "options"};
 
   /// @collective none
   /// @throws Error if the module has another number of trained parameters than the optimizer
   template <class M>
-  void step(const M& m) {
-    const auto list = trained_parameters(m);
-    const std::vector<View> velocity = detail::views_of(momentum_buffer);
-    detail::require_equal_counts("momentum_sgd", list.size(), velocity.size());
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!list[i].has_gradient) continue;
-      const bool is_first = steps.value(index_t(i))++ == 0;
-      detail::update("momentum_sgd", list[i], detail::MomentumRule{options, is_first}, velocity[i]);
+  void step(const M& m) const {
+    if constexpr (detail::is_traced_module<M>) {
+      if constexpr (detail::require_traced<Steps>()) trace_step(m);
+    } else {
+      const auto list = trained_parameters(m);
+      const std::vector<View> velocity = detail::views_of(momentum_buffer);
+      detail::require_equal_counts("momentum_sgd", list.size(), velocity.size());
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (!list[i].has_gradient) continue;
+        const bool is_first = steps.value(index_t(i))++ == 0;
+        detail::update("momentum_sgd", list[i], detail::MomentumRule{options, is_first},
+                       velocity[i]);
+      }
     }
+  }
+
+ private:
+  template <class M>
+  void trace_step(const M& m) const {
+    const auto velocity = detail::traced_states(momentum_buffer);
+    const auto has_gradient = detail::has_gradients(m);
+    detail::require_equal_counts("momentum_sgd", has_gradient.size(), velocity.size());
+    detail::count_steps(steps.value, has_gradient);
+    detail::each_gradient(m, [&]<class X>(const X& x, const X& gradient, std::size_t i) {
+      using T = typename X::value_type;
+      const X& v = detail::state_of("momentum_sgd", velocity[i], x);
+      const auto step = detail::MomentumRule{options, false}.template step<kernels::real_t<T>>();
+      const auto count = detail::factor_of(steps.value, i, x);
+      const X moved = map(detail::MomentumElement<0, T>{step}, count, x, gradient, v);
+      const X velocity_now = map(detail::MomentumElement<1, T>{step}, count, x, gradient, v);
+      x.update("momentum_sgd", moved);
+      v.update("momentum_sgd", velocity_now);
+    });
   }
 };
 

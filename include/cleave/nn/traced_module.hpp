@@ -103,12 +103,20 @@ template <class M>
 struct LeavesOf<M> {
   template <class F>
   static constexpr void visit(const M& m, const F& f) {
-    if constexpr (nn::is_buffer<M>) each_leaf(m.value, f);
+    if constexpr (nn::is_buffer<M>) visit_buffer(m.value, f);
     else
       nn::each_part(m, [&](const auto& part, const auto&) {
         using X = std::remove_cvref_t<decltype(part)>;
         if constexpr (nn::Part<X>) each_leaf(part, f);
       });
+  }
+
+ private:
+  /// A Tensor, for example the counts of steps of an optimizer, is the same on all ranks.
+  template <class X, class F>
+  static constexpr void visit_buffer(const X& x, const F& f) {
+    if constexpr (is_tensor<X>) f(OnAllRanks<X>{x});
+    else each_leaf(x, f);
   }
 };
 

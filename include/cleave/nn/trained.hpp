@@ -75,8 +75,8 @@ View own_gradient_of(tape::RecordBase* record) {
 template <class X>
 auto trained(const Tracked<X>& x) {
   static_assert(!cleave::detail::is_traced<X>,
-                "cleave: of the optimizers, only sgd can be used in a traced function; write other "
-                "updates with operations in place (map_, add_)");
+                "cleave: a traced function may call the steps of optimizers, but no other function "
+                "of the gradients of a module; write it with operations in place (map_, mul_)");
   static_assert(std::is_same_v<gradient_t<X>, X>,
                 "cleave: a trained parameter must not be Partial, and must be tracked once");
   tape::Leaf<X>& leaf = tape::leaf_of(x, "optimizer");

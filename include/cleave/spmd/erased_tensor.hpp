@@ -20,14 +20,19 @@ namespace cleave::spmd {
 struct ErasedTensor {
   std::shared_ptr<void> storage{};
   View local{};
-  Shape shape{};  ///< global extents
-  Layout layout{};
+  Shape shape{};    ///< global extents
+  Layout layout{};  ///< of no axes for a Tensor that is the same on all ranks
 };
 
 /// The type-erased form of a DTensor; shares its elements.
 template <class T, int Rank, class Mesh, class P>
 ErasedTensor erased(const DTensor<T, Rank, Mesh, P>& x) {
   return {x.to_local().storage(), x.to_local().view(), Shape(x.shape()), x.layout};
+}
+
+template <class X>
+ErasedTensor erased(const OnAllRanks<X>& x) {
+  return {x.tensor.storage(), x.tensor.view(), Shape(x.tensor.shape()), {}};
 }
 
 /// The type-erased forms of all DTensors in x, in order: DTensors, tuples, arrays and vectors of
@@ -57,11 +62,12 @@ inline std::string described(DType dtype, const Shape& shape, const Layout& layo
 
 inline OperandRef operand_of(const ErasedTensor& x, const MeshState& mesh) {
   const View& local = x.local;
+  const bool placed = x.layout.axes > 0;
   return {{local.data, local.extents.begin(), local.strides.begin(), local.extents.dims},
           x.shape.begin(),
           local.dtype,
-          &x.layout,
-          &mesh,
+          placed ? &x.layout : nullptr,
+          placed ? &mesh : nullptr,
           &x.storage};
 }
 
@@ -101,9 +107,12 @@ const Mesh* mesh_in(const X&... x) {
   const Mesh* mesh = nullptr;
   const auto look_at = [&](const auto& leaf) {
     const auto& value = cleave::detail::innermost(leaf);
-    static_assert(std::is_same_v<typename std::remove_cvref_t<decltype(value)>::mesh_type, Mesh>,
-                  "cleave: the inputs and outputs of a program must be on one mesh");
-    if (mesh == nullptr) mesh = &value.mesh();
+    using V = std::remove_cvref_t<decltype(value)>;
+    if constexpr (!is_on_all_ranks<V>) {
+      static_assert(std::is_same_v<typename V::mesh_type, Mesh>,
+                    "cleave: the inputs and outputs of a program must be on one mesh");
+      if (mesh == nullptr) mesh = &value.mesh();
+    }
   };
   (each_leaf(x, look_at), ...);
   return mesh;

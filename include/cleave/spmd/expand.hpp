@@ -37,14 +37,20 @@ constexpr std::array<Layout, sizeof...(X)> schemas_of(const X&...) {
   return {X::layout...};
 }
 
-/// The same of all DTensors in x: in tuples, arrays and vectors of them, and in modules.
+/// The same of all DTensors in x: in tuples, arrays and vectors of them, and in modules. Buffers
+/// that are Tensors are Replicate.
 template <class... X>
 std::vector<Layout> schemas_of(const X&... x) {
   std::vector<Layout> schemas;
+  int axes = 0;
   const auto append = [&](const auto& leaf) {
-    schemas.push_back(cleave::detail::innermost_t<decltype(leaf)>::layout);
+    using V = cleave::detail::innermost_t<decltype(leaf)>;
+    if constexpr (is_on_all_ranks<V>) schemas.push_back({});
+    else axes = schemas.emplace_back(V::layout).axes;
   };
   (each_leaf(x, append), ...);
+  for (Layout& layout : schemas)
+    if (layout.axes == 0) layout = Layout::replicated(axes);
   return schemas;
 }
 

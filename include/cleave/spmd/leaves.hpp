@@ -19,6 +19,16 @@ struct LeavesOf {
   }
 };
 
+/// A Tensor that is the same on all ranks, as an input: Replicate on all axes of the mesh.
+template <class X>
+struct OnAllRanks {
+  const X& tensor;
+};
+template <class X>
+inline constexpr bool is_on_all_ranks = false;
+template <class X>
+inline constexpr bool is_on_all_ranks<OnAllRanks<X>> = true;
+
 /// Calls f with every value inside of x.
 template <class X, class F>
 constexpr void each_leaf(const X& x, const F& f) {

@@ -32,10 +32,12 @@ inline void require_fit(const ProgramFacts& of, std::string_view device, const M
     fail("was traced for device " + std::string(of.device) + ", not for " + std::string(device));
 }
 
-/// Whether an input matches the program. Ranks outside the mesh do not know extents.
+/// Whether an input matches the program. Ranks outside the mesh do not know extents. A Tensor is
+/// the same on all ranks.
 inline bool accepts(const PlacedValue& value, const OperandRef& x, const MeshState& mesh) {
-  if (x.dtype != value.dtype || x.dims != value.shape.dims || !(*x.layout == value.layout) ||
-      !(*x.mesh == mesh))
+  if (x.dtype != value.dtype || x.dims != value.shape.dims) return false;
+  if (x.layout == nullptr ? !(value.layout == Layout::replicated(value.layout.axes))
+                          : !(*x.layout == value.layout) || !(*x.mesh == mesh))
     return false;
   for (int d = 0; d < x.dims && mesh.is_member(); ++d)
     if (x.shape[d] != value.shape[d]) return false;
@@ -46,11 +48,13 @@ inline bool accepts(const PlacedValue& value, const OperandRef& x, const MeshSta
 [[noreturn]] inline void throw_refused(std::size_t i, const char* name, const PlacedValue& value,
                                        const OperandRef& x, const MeshState& mesh) {
   const Shape shape = cleave::detail::shape_at(x.shape, x.dims);
+  const Layout layout = x.layout != nullptr ? *x.layout : Layout::replicated(mesh.extents().dims);
+  const MeshState& on = x.mesh != nullptr ? *x.mesh : mesh;
   std::string text = std::string("input ") + std::to_string(i) + " '" + name + "' is " +
-                     described(x.dtype, shape, *x.layout);
-  if (!(*x.mesh == mesh)) text += " on another mesh than the program's";
+                     described(x.dtype, shape, layout);
+  if (!(on == mesh)) text += " on another mesh than the program's";
   text += ", the program takes " + described(value.dtype, value.shape, value.layout);
-  throw Error("spmd::run", text, context_of(shape, *x.layout, *x.mesh));
+  throw Error("spmd::run", text, context_of(shape, layout, on));
 }
 
 }  // namespace cleave::spmd::detail

@@ -113,10 +113,15 @@ class Runner {
     } else {
       std::vector<OperandRef> operands;
       const auto append = [&](const auto& leaf) {
-        static_assert(is_dtensor<cleave::detail::innermost_t<decltype(leaf)>>,
-                      "cleave: programs take DTensors, vectors, arrays and tuples of them, and "
-                      "modules of them; place tensors first");
-        operands.push_back(cleave::detail::operand_of(cleave::detail::innermost(leaf)));
+        using V = cleave::detail::innermost_t<decltype(leaf)>;
+        if constexpr (is_on_all_ranks<V>) {
+          operands.push_back(cleave::detail::operand_of(leaf.tensor));
+        } else {
+          static_assert(is_dtensor<V>,
+                        "cleave: programs take DTensors, vectors, arrays and tuples of them, and "
+                        "modules of them; place tensors first");
+          operands.push_back(cleave::detail::operand_of(cleave::detail::innermost(leaf)));
+        }
       };
       (each_leaf(x, append), ...);
       return run_on_mesh_of<Y...>(operands, x...);
