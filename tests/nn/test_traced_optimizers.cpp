@@ -62,7 +62,7 @@ void append_bytes(std::vector<std::byte>& bytes, const X& x) {
 
 /// The bytes of all parameters and buffers.
 template <class... M>
-std::vector<std::byte> bytes_of(const M&... m) {
+std::vector<std::byte> state_bytes(const M&... m) {
   std::vector<std::byte> bytes;
   const auto append = [&](const std::string&, const auto& x) {
     const auto& value = cleave::detail::innermost(x);
@@ -91,7 +91,7 @@ void check_steps(World& world, const Mesh& mesh, const Make& make, const Optimiz
   REQUIRE(!program.fault);
   spmd::Runner runner(program, mesh);
   using A = std::remove_cvref_t<decltype(model.a.value())>;
-  const std::vector<std::byte> start = bytes_of(model, optimizer);
+  const std::vector<std::byte> start = state_bytes(model, optimizer);
   for (int step = 0; step < 3; ++step) {
     step_of_two(called, called_optimizer);
     zero_grad(called);
@@ -100,9 +100,9 @@ void check_steps(World& world, const Mesh& mesh, const Make& make, const Optimiz
     } else {
       static_cast<void>(runner.template run<A>(model, optimizer));
     }
-    CHECK(bytes_of(model, optimizer) == bytes_of(called, called_optimizer));
+    CHECK(state_bytes(model, optimizer) == state_bytes(called, called_optimizer));
   }
-  CHECK(bytes_of(model, optimizer) != start);
+  CHECK(state_bytes(model, optimizer) != start);
   CHECK(optimizer.steps.value(0) == 3);
   CHECK(optimizer.steps.value(1) == 0);
   CHECK(optimizer.steps.value(2) == 3);
