@@ -134,8 +134,7 @@ struct Regroup {
 ///
 /// @param operation    the function that the user called
 /// @param source       this rank's part of the operand; dense if its parts are the ranges
-/// @param destination  this rank's part of the result; dense, and shares no elements with the
-/// source
+/// @param destination  this rank's part of the result; dense, and not in the memory of the source
 /// @collective every rank of the mesh, with an equal `how`, which does not stay; a rank outside
 ///             returns at once
 /// @cost       transfers are computed once per mesh and `how`
