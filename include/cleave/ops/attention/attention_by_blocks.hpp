@@ -82,11 +82,25 @@ constexpr RuleText attention_letters(const std::array<int, N>& dims, std::size_t
                 has_mask ? mask_letters(dims[first], dims[first + 3]) : RuleText{});
 }
 
+/// The square root of a positive number, rounded to nearest. std::sqrt is not a constant expression
+/// for clang++.
+constexpr double constant_sqrt(double x) {
+  if (!std::is_constant_evaluated()) return std::sqrt(x);
+  double root = x < 1 ? 1 : x, before = 0;
+  do before = root, root = (before + x / before) / 2;
+  while (root < before);  // Newton's method, from above
+  // The remainder is exact: Dekker, Numerische Mathematik 18 (1971), multiplies in halves.
+  const double high = 134217729 * root - (134217729 * root - root), low = root - high;
+  const double square = root * root;
+  const double remainder = (x - square) - ((high * high - square) + 2 * high * low + low * low);
+  return root + remainder / (2 * root);
+}
+
 /// 1 / sqrt(d)
 template <class Q>
 constexpr double attention_scale(const Q& q) {
   const index_t d = shape_of(q)[Q::dims - 1];
-  return d > 0 ? 1 / std::sqrt(double(d)) : 1;
+  return d > 0 ? 1 / constant_sqrt(double(d)) : 1;
 }
 
 /// q k^T / sqrt(d), plus a mask of numbers; -infinity for keys that a query does not see.

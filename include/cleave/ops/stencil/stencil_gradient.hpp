@@ -91,8 +91,8 @@ class StencilGradient : public Stencil {
     std::array<int, std::size_t(Dims)> first{};
     for (int d = 0; d < Dims; ++d)
       if (Kinds::of(d)[0] == EdgeKind::none)
-        for (const Reach& reach : reaches_of<S, T...>.of)
-          first[std::size_t(d)] = std::max(first[std::size_t(d)], -reach.lo[d]);
+        for (const Reach& read : reaches_of<S, T...>.of)
+          first[std::size_t(d)] = std::max(first[std::size_t(d)], -read.lo[d]);
     return first;
   }
   /// The offsets of results that read an element.
