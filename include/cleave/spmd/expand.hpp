@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -44,7 +45,7 @@ std::vector<Layout> schemas_of(const X&... x) {
   std::vector<Layout> schemas;
   int axes = 0;
   const auto append = [&](const auto& leaf) {
-    using V = cleave::detail::innermost_t<decltype(leaf)>;
+    using V = cleave::detail::innermost_t<std::remove_cvref_t<decltype(leaf)>>;
     if constexpr (is_on_all_ranks<V>) schemas.push_back({});
     else axes = schemas.emplace_back(V::layout).axes;
   };

@@ -113,7 +113,7 @@ class Runner {
     } else {
       std::vector<OperandRef> operands;
       const auto append = [&](const auto& leaf) {
-        using V = cleave::detail::innermost_t<decltype(leaf)>;
+        using V = cleave::detail::innermost_t<std::remove_cvref_t<decltype(leaf)>>;
         if constexpr (is_on_all_ranks<V>) {
           operands.push_back(cleave::detail::operand_of(leaf.tensor));
         } else {

@@ -41,11 +41,11 @@ struct TransposedText {
                 "cleave: conv_transpose3d has no groups of channels: their windows have nine "
                 "dimensions");
   static constexpr RuleText joined(const char* start, const char* end) {
-    RuleText text;
-    text += start;
-    if (Grouped) text += 'g';
-    text += end;
-    return text;
+    RuleText letters;
+    letters += start;
+    if (Grouped) letters += 'g';
+    letters += end;
+    return letters;
   }
   static constexpr RuleText text = factors_text(joined("b", N == 1   ? "cp"
                                                             : N == 2 ? "cpq"
