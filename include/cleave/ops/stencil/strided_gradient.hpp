@@ -95,12 +95,12 @@ class StridedGradient : public Stencil {
     const Range around = readers_in(d);
     const Reach of = k < Results ? Reach{} : reaches_of<S, T...>.of[k - Results];
     Range range;
-    for (index_t j = 0; j < own.num * own.den * step.num * step.den; ++j)
-      for (const int by : {around.least, around.most}) {
-        const index_t moved = centre(step, first_reader(d, j) + by) - centre(map, j);
-        range.include(moved + of.lo[d]);
-        range.include(moved + of.hi[d]);
-      }
+    for (index_t j = 0; j < own.num * own.den * step.num * step.den; ++j) {
+      const index_t reader = first_reader(d, j), from = centre(map, j);
+      // The centres are ordered as the readers.
+      range.include(centre(step, reader + around.least) - from + of.lo[d]);
+      range.include(centre(step, reader + around.most) - from + of.hi[d]);
+    }
     return range;
   }
 
