@@ -11,6 +11,7 @@
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/ops/engine/call_context.hpp>
 #include <cleave/ops/engine/operation.hpp>
+#include <cleave/ops/engine/read_operands.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/spmd/passes/memory_plan.hpp>

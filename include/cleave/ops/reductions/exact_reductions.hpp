@@ -15,6 +15,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
+#include <cleave/ops/engine/unsharded_dims.hpp>
 #include <cleave/ops/reductions/dot.hpp>
 #include <cleave/ops/reductions/norm.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
