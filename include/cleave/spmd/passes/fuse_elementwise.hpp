@@ -12,8 +12,7 @@ namespace cleave::spmd {
 /// Instructions [begin, end) of a program, elementwise and with results of the same placements and
 /// extents.
 struct FusedRun {
-  /// Elements of a block: several arrays of floats fit into a second-level cache of 256 KiB, and
-  /// the time to call a kernel is a tenth of its own time.
+  /// Elements of a block: several arrays of floats fit into a second-level cache of 256 KiB.
   static constexpr index_t block = 4096;
 
   int begin = 0;
