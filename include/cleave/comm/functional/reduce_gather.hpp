@@ -57,7 +57,8 @@ Async<List> start_reduction(const Call<List>& call, CollectiveKind kind, const O
                             const Dims& dims = 0) {
   const ReduceOp value = value_of(op, call.operation());
   List inputs = call.input;
-  for_each_tensor(inputs, [&]<class T, int Rank, class Device>(Tensor<T, Rank, Device>& tensor) {
+  for_each_tensor(inputs, [&]<class T, int Rank, class Device>(
+                              [[maybe_unused]] Tensor<T, Rank, Device>& tensor) {
     require_reduction<T, Op>(value, call.operation());
     if constexpr (is_premul_sum<Op>) tensor = times(tensor, op.factor);
   });
