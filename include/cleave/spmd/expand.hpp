@@ -15,9 +15,11 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/rules/extents.hpp>
 #include <cleave/rules/solver.hpp>
+#include <cleave/spmd/expand_updates.hpp>
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/passes/remove_unused.hpp>
 #include <cleave/spmd/program.hpp>
+#include <cleave/spmd/program_builder.hpp>
 #include <cleave/spmd/schema.hpp>
 
 namespace cleave::spmd {
@@ -58,7 +60,7 @@ class Expansion final : public Placer {
     find_last_uses(program_);
   }
 
-  constexpr Program take() { return static_cast<Program&&>(program_); }
+  constexpr Program take() { return static_cast<Program&&>(builder_.program); }
 
  private:
   /// The values that nodes refer to: of the graph, or of the body of a composite.
@@ -103,20 +105,6 @@ class Expansion final : public Placer {
                      : factory_[std::size_t(first_factory - home)].layout;
   }
 
-  constexpr int add_value(const Value& value, const Layout& layout) {
-    program_.values.push_back({value.dtype, value.shape, layout, 0});
-    return int(program_.values.size()) - 1;
-  }
-  constexpr Instruction& add(InstructionKind kind, const char* name, int node) {
-    program_.code.push_back({});
-    Instruction& instruction = program_.code.back();
-    instruction.kind = kind;
-    instruction.name = name;
-    instruction.node = node;
-    instruction.first = int(program_.values.size());
-    return instruction;
-  }
-
   constexpr bool place_inputs(std::span<const Layout> schemas) {
     program_.inputs = int(graph_.inputs.size());
     program_.axes = schemas.empty() ? 0 : schemas[0].axes;
@@ -136,8 +124,8 @@ class Expansion final : public Placer {
         if (layout[a].dim < 0 || layout[a].dim >= dims)
           return fail(FaultKind::schema_shard, -1, int(i), input.name);
       }
-      add(InstructionKind::input, input.name, -1);
-      home_[std::size_t(input.value)] = add_value(value, layout);
+      builder_.add(InstructionKind::input, input.name, -1);
+      home_[std::size_t(input.value)] = builder_.add_value(value, layout);
       program_.device = input.device;
     }
     return true;
@@ -146,16 +134,7 @@ class Expansion final : public Placer {
   constexpr void place_constants() {
     for (std::size_t id = 0; id < graph_.values.size(); ++id)
       if (const Value& value = graph_.values[id]; value.constant >= 0)
-        home_[id] = place_constant(value, graph_.constants[std::size_t(value.constant)]);
-  }
-
-  constexpr int place_constant(const Value& value, const Attributes& number) {
-    Layout everywhere;
-    everywhere.axes = program_.axes;
-    Instruction& instruction = add(InstructionKind::constant, "constant", -1);
-    instruction.attributes = number;
-    instruction.is_number = value.is_number;
-    return add_value(value, everywhere);
+        home_[id] = builder_.append_constant(value, graph_.constants[std::size_t(value.constant)]);
   }
 
   /// The value under other placements: an existing version if there is one, else a new move.
@@ -173,21 +152,11 @@ class Expansion final : public Placer {
       if (unalias) program_.code[std::size_t(have.instruction)].unalias = true;
       return have.value;
     }
-    const int moved = from >= 0 ? append_move(from, to, node, name, unalias)
+    const int moved = from >= 0 ? builder_.append_move(from, to, node, name, unalias)
                                 : append_factory(factory_[std::size_t(first_factory - from)], to);
     version_.push_back({moved, int(program_.code.size()) - 1, first});
     first = int(version_.size()) - 1;
     return moved;
-  }
-
-  constexpr int append_move(int from, const Layout& to, int node, const char* name, bool unalias) {
-    Instruction& move = add(InstructionKind::move, name, node);
-    move.operand[0] = from;
-    move.operands = 1;
-    move.unalias = unalias;
-    const PlacedValue& value = program_.values[std::size_t(from)];
-    program_.values.push_back({value.dtype, value.shape, to, 0});
-    return int(program_.values.size()) - 1;
   }
 
   /// Makes the array of a factory. A user that needs other placements makes its own part again,
@@ -195,7 +164,7 @@ class Expansion final : public Placer {
   constexpr int append_factory(const Factory& factory, const Layout& layout) {
     program_.code.push_back(factory.make);
     program_.code.back().first = int(program_.values.size());
-    return add_value(factory.value, layout);
+    return builder_.add_value(factory.value, layout);
   }
 
   /// Writes the values that replace the elements of inputs, after everything else has read these.
@@ -212,51 +181,8 @@ class Expansion final : public Placer {
       source[i] = bring(updated, to, -1, graph_.inputs[i].name, false);
       any = true;
     }
-    if (!any) return true;
-    for (int& output : program_.outputs) output = kept_output(output, source);
-    for (int& value : source)
-      if (value >= 0 && shares_updated(value, source)) value = append_copy(value);
-    for (std::size_t i = 0; i < source.size(); ++i) {
-      if (source[i] < 0) continue;
-      Instruction& write = add(InstructionKind::write, graph_.inputs[i].name, -1);
-      write.operand = {int(i), source[i]};
-      write.operands = 2;
-      write.results = 0;
-    }
+    if (any) append_writes(builder_, static_cast<std::vector<int>&&>(source));
     return true;
-  }
-
-  /// An output that stays as it is while inputs are written: the input itself if it is what is
-  /// written there, a copy if it shares elements with an input that is written.
-  constexpr int kept_output(int output, const std::vector<int>& source) {
-    for (std::size_t i = 0; i < source.size(); ++i)
-      if (source[i] == output) return int(i);
-    return shares_updated(output, source) ? append_copy(output) : output;
-  }
-
-  /// Whether a value may share elements with an input that is written.
-  constexpr bool shares_updated(int value, const std::vector<int>& source) const {
-    for (std::size_t i = program_.code.size(); i-- > 0;) {
-      const Instruction& made = program_.code[i];
-      if (value < made.first || value >= made.first + made.results) continue;
-      if (made.kind == InstructionKind::input) return source[i] >= 0;
-      const bool is_view = made.kind == InstructionKind::compute &&
-                           (made.op->is_view || made.op->regrouping.result != 0);
-      const bool is_move = made.kind == InstructionKind::move && !made.unalias;
-      if (!is_view && !is_move) return false;
-      value = made.operand[0];
-    }
-    return false;
-  }
-
-  constexpr int append_copy(int value) {
-    Instruction& copy = add(InstructionKind::move, ops::Redistribute::name, -1);
-    copy.operand[0] = value;
-    copy.operands = 1;
-    copy.unalias = true;
-    const PlacedValue from = program_.values[std::size_t(value)];
-    program_.values.push_back(from);
-    return int(program_.values.size()) - 1;
   }
 
   /// Reads the placements requested of a node. @return false for a fault
@@ -358,10 +284,10 @@ class Expansion final : public Placer {
     program_.code.back().operand = operand;
     for (int k = 0; k < node.results(); ++k)
       home_[std::size_t(in.id(node.first + k))] =
-          add_value(in.value(node.first + k), solution.computed[std::size_t(k)]);
+          builder_.add_value(in.value(node.first + k), solution.computed[std::size_t(k)]);
     int& first = home_[std::size_t(in.id(node.first))];
     if (!(solution.computed[0] == solution.result[0]))
-      first = append_move(first, solution.result[0], in.node, node.name, false);
+      first = builder_.append_move(first, solution.result[0], in.node, node.name, false);
   }
 
   /// Places the nodes of a composite's body, which asks for placements while it is called.
@@ -410,13 +336,14 @@ class Expansion final : public Placer {
       versions_.push_back(-1);
       home_.push_back(-1);
       if (value.constant >= 0)
-        home_.back() = place_constant(value, body.constants[std::size_t(value.constant)]);
+        home_.back() = builder_.append_constant(value, body.constants[std::size_t(value.constant)]);
     }
   }
 
   const G& graph_;
   const ExpandOptions& options_;
-  Program program_{};
+  ProgramBuilder builder_{};
+  Program& program_ = builder_.program;
   std::vector<int> home_;           ///< per value of the graph: its first value of the program;
                                     ///< then those of the values of bodies of composites;
                                     ///< first_factory or less: of a factory
