@@ -46,6 +46,7 @@ struct Part {
   Layout target;
   Block block;  ///< in: under `source`; out: under `target`
   Context context;
+  bool is_exact = false;  ///< whether `fixed` is the plan whatever the layouts and the mesh
 };
 
 /// The boxes of the members of the group over `axes` that this rank is in, counted from `origin`.

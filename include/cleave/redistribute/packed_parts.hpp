@@ -252,6 +252,17 @@ class PackedLists {
                        {part.source.packed(), part.target.packed(),
                         std::uint64_t(part.block.view.dtype) << 8 | std::uint64_t(shape.dims)});
       for (const index_t extent : shape) key.words.push_back(std::uint64_t(extent));
+      if (!part.is_exact) continue;
+      for (const Step& step : *part.fixed) {
+        key.words.push_back(std::uint64_t(step.kind) << 40 | std::uint64_t(step.op) << 32 |
+                            step.axes);
+        for (const StepLayout* side : {&step.from, &step.to}) {
+          std::uint64_t order = side->layout.packed();
+          for (int a = 0; a < side->layout.axes; ++a)
+            order = order * 31 + std::uint64_t(side->order[std::size_t(a)]);
+          key.words.push_back(order);
+        }
+      }
     }
     if (const auto* known = lists_.find(key)) return *known;
     PackedList list = make(parts);
@@ -283,7 +294,7 @@ class PackedLists {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const Part& part = parts[i];
       const DType dtype = part.block.view.dtype;
-      plans[i] = plan_for(part.fixed, part.source, part.target, dtype, part.context);
+      plans[i] = plan_for(part);
       if (plans[i].count != 1 || !communicates(plans[i][0].kind)) continue;
       const Step& step = plans[i][0];
       const index_t most = step.kind == StepKind::all_reduce ? small_sum_bytes : small_bytes;

@@ -48,8 +48,7 @@ void run_all(std::span<Part> parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (is_packed(i)) continue;
     Part& part = parts[i];
-    const Plan* plan =
-        &plan_for(part.fixed, part.source, part.target, part.block.view.dtype, part.context);
+    const Plan* plan = &plan_for(part);
     if (plan != part.fixed) plan = &chosen.emplace_back(*plan);
     executions.emplace_back(*plan, std::move(part.block), part.context);
   }

@@ -13,9 +13,21 @@
 
 namespace cleave::spmd {
 
-/// The plan of a move as determined by the layouts alone.
+namespace detail {
+
+template <AnyProgram P>
+constexpr Plan plan_of_step(const P& program, const Instruction& step) {
+  Plan plan;
+  plan.append(step_of(program, step));
+  return plan;
+}
+
+}  // namespace detail
+
+/// The plan of a move as determined by the layouts alone; of a step, the step.
 template <AnyProgram P>
 constexpr Plan plan_of(const P& program, const Instruction& move) {
+  if (move.kind == InstructionKind::step) return detail::plan_of_step(program, move);
   const PlacedValue& from = program.values[std::size_t(move.operand[0])];
   return make_plan(from.layout, program.values[std::size_t(move.first)].layout, from.shape.dims);
 }
@@ -25,6 +37,7 @@ constexpr Plan plan_of(const P& program, const Instruction& move) {
 template <AnyProgram P>
 constexpr Plan plan_of(const P& program, const Instruction& move, const Shape& mesh,
                        const CostModel& model = {}) {
+  if (move.kind == InstructionKind::step) return detail::plan_of_step(program, move);
   const PlacedValue& from = program.values[std::size_t(move.operand[0])];
   const PlacedValue& to = program.values[std::size_t(move.first)];
   return choose_plan(redistribution::without_unit_axes(from.layout, mesh),
@@ -43,12 +56,12 @@ constexpr AxisMask several_ranks(const Shape* mesh) {
   return axes;
 }
 
-/// Sums f over the moves of a program.
+/// Sums f over the moves and steps of a program.
 template <AnyProgram P, class F>
 constexpr auto over_moves(const P& program, const F& f) {
   decltype(f(program.code[0])) total = 0;
   for (const Instruction& instruction : program.code)
-    if (instruction.kind == InstructionKind::move) total += f(instruction);
+    if (is_redistribution(instruction)) total += f(instruction);
   return total;
 }
 
@@ -152,6 +165,19 @@ constexpr int communications(const P& program, const Shape& mesh, const CostMode
   return detail::reads(program, &mesh) + detail::over_moves(program, [&](const Instruction& move) {
            return plan_of(program, move, mesh, model).communications();
          });
+}
+
+/// The number of calls that run the steps of a kind: steps of a round are one.
+template <AnyProgram P>
+constexpr int rounds(const P& program, StepKind kind, AxisMask axes = detail::every_axis) {
+  int calls = 0, last = -1;
+  for (const Instruction& i : program.code) {
+    if (!is_redistribution(i)) continue;
+    const bool joins = i.round >= 0 && i.round == last;
+    last = i.round;
+    if (!joins) calls += detail::count(plan_of(program, i), kind, axes);
+  }
+  return calls;
 }
 
 /// The sum over all moves of the bytes that the rank with the largest volume receives; without what

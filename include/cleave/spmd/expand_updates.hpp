@@ -20,7 +20,7 @@ constexpr bool shares_written(const Program& program, int value, std::span<const
     if (made.kind == InstructionKind::input) return source[i] >= 0;
     const bool is_view = made.kind == InstructionKind::compute &&
                          (made.op->is_view || made.op->regrouping.result != 0);
-    const bool is_move = made.kind == InstructionKind::move && !made.unalias;
+    const bool is_move = is_redistribution(made) && !made.unalias;
     if (!is_view && !is_move) return false;
     value = made.operand[0];
   }

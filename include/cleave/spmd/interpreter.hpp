@@ -18,13 +18,15 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/run_op.hpp>
 #include <cleave/redistribute/block.hpp>
-#include <cleave/redistribute/choose.hpp>
-#include <cleave/redistribute/redistribute_local.hpp>
+#include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/spmd/erased_tensor.hpp>
 #include <cleave/spmd/fused_loop.hpp>
+#include <cleave/spmd/passes/fuse_elementwise.hpp>
 #include <cleave/spmd/passes/memory_plan.hpp>
+#include <cleave/spmd/passes/split_moves.hpp>
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/run_checks.hpp>
+#include <cleave/spmd/step_runner.hpp>
 #include <cleave/spmd/value_slot.hpp>
 #include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/strided_copy.hpp>
@@ -40,54 +42,39 @@ class Interpreter {
   template <AnyProgram P>
   Interpreter(const P& of, const MeshState& on)
       : mesh_(&on),
-        code_(of.code.begin(), of.code.end()),
-        values_(of.values.begin(), of.values.end()),
-        outputs_(of.outputs.begin(), of.outputs.end()),
-        inputs_(std::size_t(of.inputs)),
-        draws_(of.draws),
-        slots_(values_.size()) {
-    require_fit(of, Device::name, *mesh_);
-    for (std::size_t i = 0; i < values_.size(); ++i) slots_[i].prepare(values_[i], mesh_);
-    for (Instruction& instruction : code_)
+        program_(checked(of, on)),
+        slots_(program_.values.size()),
+        steps_(program_, on, slots_) {
+    for (std::size_t i = 0; i < program_.values.size(); ++i)
+      slots_[i].prepare(program_.values[i], mesh_);
+    for (Instruction& instruction : program_.code)
       if (instruction.is_number) prepare_number(instruction);
-      else if (instruction.kind == InstructionKind::move)
-        plans_.push_back(plan_of_move(instruction));
     if constexpr (std::is_same_v<Device, Host>)
-      if (on.is_member() && !cleave::detail::is_dry()) take_memory(of);
+      if (on.is_member() && !cleave::detail::is_dry()) take_memory();
   }
   Interpreter(const Interpreter&) = delete;  // operands point into the slots
 
   const MeshState& mesh() const noexcept { return *mesh_; }
   index_t peak_bytes() const noexcept { return peak_; }
-  std::size_t inputs() const noexcept { return inputs_; }
-  std::size_t outputs() const noexcept { return outputs_.size(); }
-  const PlacedValue& output(std::size_t k) const { return values_[std::size_t(outputs_[k])]; }
+  std::size_t inputs() const noexcept { return std::size_t(program_.inputs); }
+  std::size_t outputs() const noexcept { return program_.outputs.size(); }
+  const PlacedValue& output(std::size_t k) const {
+    return program_.values[std::size_t(program_.outputs[k])];
+  }
   /// An output while `finish` is called. @see run_then
-  const ValueSlot& output_slot(std::size_t k) const { return slots_[std::size_t(outputs_[k])]; }
+  const ValueSlot& output_slot(std::size_t k) const {
+    return slots_[std::size_t(program_.outputs[k])];
+  }
 
   /// Runs the program. @return the result of `finish()`, which is called while the outputs exist
   template <class Finish>
   auto run_then(std::span<const OperandRef> inputs, const Finish& finish) {
     Cleared cleared{*this};
     take(inputs);
-    if (draws_ > 0) state_ = take_state();
-    const Plan* plan = plans_.data();
-    const FusedRun* next = runs_.data();
-    for (std::size_t i = inputs_; i < code_.size(); ++i) {
-      const Instruction& instruction = code_[i];
-      if (next != runs_.data() + runs_.size() && next->begin == int(i)) {
-        i = std::size_t(compute_run(*next++)) - 1;
-        continue;
-      }
-      if (instruction.kind == InstructionKind::compute && instruction.operands == 0)
-        make(instruction);
-      else if (instruction.kind == InstructionKind::compute) compute(instruction);
-      else if (instruction.kind == InstructionKind::move) move(instruction, *plan++);
-      else if (instruction.kind == InstructionKind::write) write(instruction);
-      else if (instruction.is_number) continue;
-      else make_constant<Device>(slot_of(instruction), instruction, value_of(instruction));
-      free_after(int(i), instruction);
-    }
+    if (program_.draws > 0) state_ = take_state();
+    const FusedRun *next = runs_.data(), *const end = next + runs_.size();
+    for (int i = program_.inputs; i < int(program_.code.size());)
+      i = next != end && next->begin == i ? compute_run(*next++) : execute(i);
     cleared.finished = true;
     return finish();
   }
@@ -101,17 +88,25 @@ class Interpreter {
     bool finished = false;
 
     ~Cleared() {
-      if (finished)
-        for (const int value : of.outputs_) of.slots_[std::size_t(value)].storage.reset();
-      else
-        for (Slot& slot : of.slots_) slot.storage.reset();
+      if (finished) {
+        for (const int value : of.program_.outputs) of.slots_[std::size_t(value)].storage.reset();
+        return;
+      }
+      of.steps_.abandon();
+      for (Slot& slot : of.slots_) slot.storage.reset();
     }
   };
 
+  /// The program with the steps that eager calls on the mesh take.
   template <AnyProgram P>
-  void take_memory(const P& of) {
-    runs_ = fuse_elementwise(of);
-    const MemoryPlan plan = plan_memory(of, mesh_->extents(), mesh_->coordinate(), runs_);
+  static Program checked(const P& of, const MeshState& on) {
+    require_fit(of, Device::name, on);
+    return split_moves(of, on.extents(), on.is_member() ? cost_model(on.group()) : CostModel{});
+  }
+
+  void take_memory() {
+    runs_ = fuse_elementwise(program_);
+    const MemoryPlan plan = plan_memory(program_, mesh_->extents(), mesh_->coordinate(), runs_);
     for (std::size_t v = 0; v < slots_.size(); ++v) {
       slots_[v].offset = plan.offset[v];
       slots_[v].bytes = std::size_t(plan.bytes[v]);
@@ -123,42 +118,63 @@ class Interpreter {
   void prepare_number(Instruction& instruction) {
     const auto value = std::size_t(instruction.first);
     void* const number = instruction.attributes.bytes.data();
-    slots_[value].operand = {
-        {number, nullptr, nullptr, 0}, nullptr, values_[value].dtype, nullptr, nullptr, nullptr};
+    slots_[value].operand = {{number, nullptr, nullptr, 0},
+                             nullptr,
+                             program_.values[value].dtype,
+                             nullptr,
+                             nullptr,
+                             nullptr};
   }
 
-  /// The same plan as in an eager call.
-  Plan plan_of_move(const Instruction& move) const {
-    if (!mesh_->is_member()) return {};
-    const PlacedValue& from = values_[std::size_t(move.operand[0])];
-    const PlacedValue& to = values_[std::size_t(move.first)];
-    const Plan plain = make_plan(from.layout, to.layout, from.shape.dims);
-    const bool decided = !sizes_decide(from.layout, to.layout, from.shape.dims);
-    return redistribution::choose_for<Device>(decided ? &plain : nullptr, from.layout, to.layout,
-                                              from.dtype, {*mesh_, from.shape, move.name});
+  /// Executes an instruction, or the steps of a round. @return the instruction after it
+  int execute(int i) {
+    const Instruction& instruction = program_.code[std::size_t(i)];
+    int end = i + 1;
+    switch (instruction.kind) {
+      case InstructionKind::input:
+      case InstructionKind::move: return end;
+      case InstructionKind::constant:
+        if (instruction.is_number) return end;
+        make_constant<Device>(slot_of(instruction), instruction, value_of(instruction));
+        break;
+      case InstructionKind::step: steps_.run(i, end = steps_.end_of_round(i)); break;
+      case InstructionKind::wait: {
+        const auto [first, last] = steps_.wait(instruction.round);
+        for (int k = first; k < last; ++k) free_after(i, program_.code[std::size_t(k)]);
+        break;
+      }
+      case InstructionKind::compute:
+        if (instruction.operands == 0) make(instruction);
+        else compute(instruction);
+        break;
+      case InstructionKind::write: write(instruction); break;
+    }
+    for (int k = i; k < end; ++k) free_after(k, program_.code[std::size_t(k)]);
+    return end;
   }
 
   void make(const Instruction& instruction) {
     const RandomState state = state_of(instruction);
     make_part<Device>(slot_of(instruction), instruction, value_of(instruction), mesh_,
-                      draws_ > 0 ? &state : nullptr);
+                      program_.draws > 0 ? &state : nullptr);
   }
   Slot& slot_of(const Instruction& instruction) { return slots_[std::size_t(instruction.first)]; }
   const PlacedValue& value_of(const Instruction& instruction) const {
-    return values_[std::size_t(instruction.first)];
+    return program_.values[std::size_t(instruction.first)];
   }
 
   /// The random state of a run. Inside a region every drawn array is checked, as in eager calls.
   RandomState take_state() const {
-    for (const Instruction& instruction : code_)
+    for (const Instruction& instruction : program_.code)
       if (instruction.kind == InstructionKind::compute && instruction.op->draws)
         cleave::detail::require_equal_replicas(
             *mesh_,
-            values_[std::size_t(instruction.operands > 0 ? instruction.operand[0]
-                                                         : instruction.first)]
+            program_
+                .values[std::size_t(instruction.operands > 0 ? instruction.operand[0]
+                                                             : instruction.first)]
                 .layout,
             instruction.name);
-    return cleave::detail::take_draws(*mesh_, "spmd::run", draws_);
+    return cleave::detail::take_draws(*mesh_, "spmd::run", program_.draws);
   }
 
   RandomState state_of(const Instruction& instruction) const {
@@ -166,13 +182,13 @@ class Interpreter {
   }
 
   void take(std::span<const OperandRef> inputs) {
-    if (inputs.size() != inputs_)
-      throw Error("spmd::run", "the program takes " + std::to_string(inputs_) + " inputs, not " +
-                                   std::to_string(inputs.size()));
-    for (std::size_t i = 0; i < inputs_; ++i) {
+    if (inputs.size() != std::size_t(program_.inputs))
+      throw Error("spmd::run", "the program takes " + std::to_string(std::size_t(program_.inputs)) +
+                                   " inputs, not " + std::to_string(inputs.size()));
+    for (std::size_t i = 0; i < std::size_t(program_.inputs); ++i) {
       const OperandRef& x = inputs[i];
-      const PlacedValue& value = values_[i];
-      if (!accepts(value, x, *mesh_)) throw_refused(i, code_[i].name, value, x, *mesh_);
+      const PlacedValue& value = program_.values[i];
+      if (!accepts(value, x, *mesh_)) throw_refused(i, program_.code[i].name, value, x, *mesh_);
       OperandRef& operand = slots_[i].operand;
       operand.data = x.data;
       operand.extents = x.extents;
@@ -194,21 +210,21 @@ class Interpreter {
       out[k].shape = slot.shape.values.data();
       out[k].extents = slot.extents.values.data();
       out[k].strides = slot.strides.values.data();
-      if (results > 1) layouts[k] = values_[first + k].layout;
+      if (results > 1) layouts[k] = program_.values[first + k].layout;
       if (slot.offset < 0) continue;
       take_planned(slot, out[k].storage, out[k].data);
       out[k].room = slot.bytes;
     }
     const void* const op = instruction.attributes.bytes.data();
     if (instruction.op->stencil != nullptr) {
-      instruction.op->stencil->run(op, in.data(), values_[first].layout, out.data());
+      instruction.op->stencil->run(op, in.data(), program_.values[first].layout, out.data());
     } else {
       cleave::detail::CallContext call(*instruction.op, in.data());
       const RandomState state = state_of(instruction);
-      if (draws_ > 0) call.draws = &state;
+      if (program_.draws > 0) call.draws = &state;
       cleave::detail::compute<Device>(
-          call, op, fresh_extents(*instruction.op, values_[first].shape), in.data(),
-          results > 1 ? layouts.data() : &values_[first].layout, out.data());
+          call, op, fresh_extents(*instruction.op, program_.values[first].shape), in.data(),
+          results > 1 ? layouts.data() : &program_.values[first].layout, out.data());
     }
     for (std::size_t k = 0; k < results; ++k) {
       slots_[first + k].storage = std::move(out[k].storage);
@@ -218,12 +234,12 @@ class Interpreter {
 
   /// Computes a run of elementwise operations. @return the instruction after it
   int compute_run(const FusedRun& run) {
-    const int made = code_[std::size_t(run.begin)].first;
+    const int made = program_.code[std::size_t(run.begin)].first;
     const auto keeps_one_block = [&](int value) {
-      return value >= made && values_[std::size_t(value)].last_use < run.end;
+      return value >= made && program_.values[std::size_t(value)].last_use < run.end;
     };
     for (int n = run.begin; n < run.end; ++n) {
-      const Instruction& instruction = code_[std::size_t(n)];
+      const Instruction& instruction = program_.code[std::size_t(n)];
       std::array<OperandRef, std::size_t(max_operands)> in;
       unsigned one_block = unsigned(keeps_one_block(instruction.first)) << max_operands;
       for (int k = 0; k < instruction.operands; ++k) {
@@ -231,7 +247,7 @@ class Interpreter {
         in[std::size_t(k)] = slots_[std::size_t(x)].operand;
         one_block |= unsigned(keeps_one_block(x)) << k;
       }
-      const PlacedValue& value = values_[std::size_t(instruction.first)];
+      const PlacedValue& value = program_.values[std::size_t(instruction.first)];
       Slot& slot = slots_[std::size_t(instruction.first)];
       const cleave::detail::CallContext call(*instruction.op, in.data());
       cleave::detail::RawResult y;
@@ -246,7 +262,7 @@ class Interpreter {
                 value.dtype);
     }
     loop_.run();
-    for (int n = run.begin; n < run.end; ++n) free_after(n, code_[std::size_t(n)]);
+    for (int n = run.begin; n < run.end; ++n) free_after(n, program_.code[std::size_t(n)]);
     return run.end;
   }
 
@@ -256,32 +272,13 @@ class Interpreter {
     storage = std::shared_ptr<void>(block_, data);
   }
 
-  void move(const Instruction& instruction, const Plan& plan) {
-    const OperandRef& from = slots_[std::size_t(instruction.operand[0])].operand;
-    Slot& to = slots_[std::size_t(instruction.first)];
-    redistribution::Block block = cleave::detail::block_of(from);
-    if (mesh_->is_member())
-      block = redistribution::run_plan<Device>(plan, std::move(block),
-                                               {*mesh_, to.shape, instruction.name});
-    if (instruction.unalias && block.view.data == from.data && block.view.size() != 0) {
-      redistribution::Block copy =
-          redistribution::allocate<Device>(block.view.dtype, block.view.extents);
-      strided_copy(Device{}, block.view, copy.view);
-      block = std::move(copy);
-    }
-    to.storage = std::move(block.storage);
-    to.extents = block.view.extents;
-    to.strides = block.view.strides;
-    to.operand.data = block.view.data;
-  }
-
   /// Copies a value into the caller's tensor.
   void write(const Instruction& instruction) {
     const auto input = std::size_t(instruction.operand[0]);
     const OperandRef& target = slots_[input].operand;
     const View to = cleave::detail::block_of(target).view;
     cleave::detail::require_distinct_elements("spmd::run", to, [&] {
-      return context_of(values_[input].shape, values_[input].layout, *mesh_);
+      return context_of(program_.values[input].shape, program_.values[input].layout, *mesh_);
     });
     if (cleave::detail::is_dry() || !mesh_->is_member()) return;
     note_change(Device{}, *target.storage);
@@ -296,22 +293,19 @@ class Interpreter {
     for (int k = 0; k < instruction.results; ++k) free_if_last(i, instruction.first + k);
   }
   void free_if_last(int i, int value) {
-    if (values_[std::size_t(value)].last_use == i) slots_[std::size_t(value)].storage.reset();
+    if (program_.values[std::size_t(value)].last_use == i)
+      slots_[std::size_t(value)].storage.reset();
   }
 
   const MeshState* mesh_;
-  std::vector<Instruction> code_;
-  std::vector<PlacedValue> values_;
-  std::vector<int> outputs_;
-  std::size_t inputs_;
-  std::uint64_t draws_;            ///< the number of random draws per run
-  RandomState state_{};            ///< the random state of the current run
-  std::vector<Slot> slots_;        ///< one per value
+  Program program_;
+  RandomState state_{};      ///< the random state of the current run
+  std::vector<Slot> slots_;  ///< one per value
+  StepRunner<Device> steps_;
   std::shared_ptr<void> block_{};  ///< memory of values. @see MemoryPlan
   std::vector<FusedRun> runs_{};   ///< in order
   FusedLoop loop_{};
   index_t peak_ = 0;
-  std::vector<Plan> plans_{};  ///< of the moves, in order
 };
 
 }  // namespace cleave::spmd::detail

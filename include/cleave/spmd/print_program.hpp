@@ -108,7 +108,9 @@ std::string to_string(const P& program, const MeshState& mesh) {
         text += "write " + detail::numbered(std::array{i.operand[1]}, 1) + " to " +
                 detail::numbered(i.operand, 1);
         break;
-      case InstructionKind::move: {
+      case InstructionKind::wait: text += "wait for round " + std::to_string(i.round); break;
+      case InstructionKind::move:
+      case InstructionKind::step: {
         const Plan plan = plan_of(program, i, mesh.extents(), model);
         const PlacedValue& value = program.values[std::size_t(i.first)];
         text += detail::steps_text(plan, mesh) + " of %" + std::to_string(i.operand[0]);
@@ -117,6 +119,8 @@ std::string to_string(const P& program, const MeshState& mesh) {
             cleave::received_bytes(plan, mesh.extents(), value.shape, size_of(value.dtype));
         received = redistribution::capped_sum(received, bytes);
         text += ", " + std::to_string(bytes) + " bytes";
+        if (i.round >= 0)
+          text += (i.is_started ? ", starts in round " : ", in round ") + std::to_string(i.round);
         break;
       }
     }

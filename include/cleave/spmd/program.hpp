@@ -13,7 +13,9 @@
 #include <tuple>
 #include <vector>
 
+#include <cleave/core/reduce_op.hpp>
 #include <cleave/placement/placement.hpp>
+#include <cleave/redistribute/plan.hpp>
 #include <cleave/spmd/graph.hpp>
 
 namespace cleave::spmd {
@@ -21,16 +23,18 @@ namespace cleave::spmd {
 enum class InstructionKind : std::uint8_t {
   input,     ///< an argument of the program
   constant,  ///< a number
-  move,      ///< a value under other placements
+  move,      ///< a value under other placements; as which steps depends on the mesh
+  step,      ///< one step of a plan: a collective, or a local one. @see split_moves
+  wait,      ///< until the steps of a round that has been started are complete
   compute,   ///< the kernel of an operation, on this rank
   write,     ///< the elements of an input (operand 0) become those of a value (operand 1)
 };
 
-/// A step of a program. Inputs come first, in their order; then constants; then the rest, writes
-/// last.
+/// An instruction of a program. Inputs come first, in their order; then constants; then the rest,
+/// writes last.
 struct Instruction {
   InstructionKind kind = InstructionKind::input;
-  bool unalias = false;    ///< of a move: requested by the user, so the result shares no elements
+  bool unalias = false;    ///< of a move or step: the user requested it: it shares no elements
   bool is_number = false;  ///< of a constant: kernels take it by value, not as a tensor
   int node = -1;           ///< of the graph: that computes, or that needs the move; -1: none
   const cleave::detail::OpInfo* op = nullptr;            ///< of a compute
@@ -39,15 +43,24 @@ struct Instruction {
   int operands = 0;
   int first = 0;  ///< the value of the first result
   int results = 1;
-  Attributes attributes{};  ///< of a compute: the operation; of a constant: the number
-  std::uint64_t draws = 0;  ///< of a compute: added to the offset of its random state
+  Attributes attributes{};             ///< of a compute: the operation; of a constant: the number
+  std::uint64_t draws = 0;             ///< of a compute: added to the offset of its random state
+  StepKind step = StepKind::slice;     ///< of a step; its layouts are those of its values
+  ReduceOp reduction = ReduceOp::sum;  ///< of a step that reduces, or makes a partial
+  AxisMask axes = 0;                   ///< of a step that communicates
+  /// Of steps that communicate together: consecutive ones, over the same axes. -1: alone. Of a
+  /// wait: the round that it waits for.
+  int round = -1;
+  bool is_started = false;  ///< of a step: it runs meanwhile, until the wait for its round
 
   friend constexpr bool operator==(const Instruction& a, const Instruction& b) {
     for (int i = 0; i < a.operands && i < b.operands; ++i)
       if (a.operand[std::size_t(i)] != b.operand[std::size_t(i)]) return false;
     return a.kind == b.kind && a.unalias == b.unalias && a.is_number == b.is_number &&
            a.node == b.node && a.op == b.op && a.operands == b.operands && a.first == b.first &&
-           a.results == b.results && a.draws == b.draws && a.attributes.bytes == b.attributes.bytes;
+           a.results == b.results && a.draws == b.draws && a.step == b.step &&
+           a.reduction == b.reduction && a.axes == b.axes && a.round == b.round &&
+           a.is_started == b.is_started && a.attributes.bytes == b.attributes.bytes;
   }
 };
 
@@ -60,6 +73,10 @@ struct PlacedValue {
   Shape shape{};  ///< global extents
   Layout layout{};
   int last_use = 0;  ///< the instruction after which the value is freed
+  /// In which order the axes shard: that of the mesh, except between two steps of a move.
+  decltype(StepLayout::order) order = StepLayout{}.order;
+
+  constexpr StepLayout step_layout() const { return {layout, order}; }
 
   friend constexpr bool operator==(const PlacedValue&, const PlacedValue&) = default;
 };
@@ -170,14 +187,43 @@ constexpr auto lists_of(P& program) {
   return std::tie(program.values, program.code, program.outputs);
 }
 
+/// Whether an instruction changes placements only.
+constexpr bool is_redistribution(const Instruction& i) {
+  return i.kind == InstructionKind::move || i.kind == InstructionKind::step;
+}
+
+/// The step that an instruction is. @pre i.kind == InstructionKind::step
+template <AnyProgram P>
+constexpr Step step_of(const P& program, const Instruction& i) {
+  return {i.step, i.reduction, i.axes, program.values[std::size_t(i.operand[0])].step_layout(),
+          program.values[std::size_t(i.first)].step_layout()};
+}
+
+/// The number of rounds.
+template <AnyProgram P>
+constexpr int round_count(const P& program) {
+  int count = 0;
+  for (const Instruction& i : program.code)
+    if (i.round >= count) count = i.round + 1;
+  return count;
+}
+
 /// Sets, for each value, the instruction after which it is freed.
 constexpr void find_last_uses(Program& program) {
+  std::vector<int> wait(std::size_t(round_count(program)), -1);  // by round: its instruction
+  for (std::size_t i = 0; i < program.code.size(); ++i)
+    if (program.code[i].kind == InstructionKind::wait)
+      wait[std::size_t(program.code[i].round)] = int(i);
+  for (PlacedValue& value : program.values) value.last_use = 0;
+  const auto use = [&](int id, int at) {
+    int& last = program.values[std::size_t(id)].last_use;
+    if (at > last) last = at;
+  };
   for (std::size_t i = 0; i < program.code.size(); ++i) {
     const Instruction& instruction = program.code[i];
-    for (int k = 0; k < instruction.results; ++k)
-      program.values[std::size_t(instruction.first + k)].last_use = int(i);
-    for (int k = 0; k < instruction.operands; ++k)
-      program.values[std::size_t(instruction.operand[std::size_t(k)])].last_use = int(i);
+    const int until = instruction.is_started ? wait[std::size_t(instruction.round)] : int(i);
+    for (int k = 0; k < instruction.results; ++k) use(instruction.first + k, until);
+    for (int k = 0; k < instruction.operands; ++k) use(instruction.operand[std::size_t(k)], until);
   }
   for (const int id : program.outputs) program.values[std::size_t(id)].last_use = PlacedValue::kept;
 }

@@ -67,6 +67,7 @@ class Sequence {
     append_rest(first, 0, of_first);
     for (std::size_t k = 0; k < first.outputs.size(); ++k)
       of_second[k] = of_first[std::size_t(first.outputs[k])];
+    rounds_ = round_count(first);
     append_rest(second, first.draws, of_second);
     program_.draws = first.draws + second.draws;
     for (const int output : second.outputs)
@@ -81,7 +82,7 @@ class Sequence {
   constexpr void append(const P& from, int at, std::uint64_t draws, std::vector<int>& renamed) {
     Instruction instruction = from.code[std::size_t(at)];
     instruction.draws += draws;
-
+    if (instruction.round >= 0) instruction.round += rounds_;
     for (int i = 0; i < instruction.operands; ++i)
       instruction.operand[std::size_t(i)] =
           renamed[std::size_t(instruction.operand[std::size_t(i)])];
@@ -108,6 +109,7 @@ class Sequence {
   }
 
   Program program_{};
+  int rounds_ = 0;  ///< of the programs that have been appended
 };
 
 }  // namespace detail

@@ -10,7 +10,7 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
-#include <cleave/placement/ownership.hpp>
+#include <cleave/redistribute/step_box.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/passes/fuse_elementwise.hpp>
 #include <cleave/spmd/program.hpp>
@@ -95,7 +95,8 @@ class MemoryPlanner {
         owner_(of.values.size(), 0),
         until_(of.values.size(), -1) {
     for (const PlacedValue& value : of.values) {
-      const index_t elements = local_shape(value.layout, value.shape, mesh, coordinate).product();
+      const index_t elements =
+          redistribution::owned_box(value.step_layout(), value.shape, mesh, coordinate).volume();
       plan_.bytes.push_back(elements * index_t(size_of(value.dtype)));
       plan_.offset.push_back(MemoryPlan::elsewhere);
     }
@@ -170,7 +171,7 @@ class MemoryPlanner {
   }
 
   constexpr bool allocates(const Instruction& i) const {
-    return i.kind == InstructionKind::move && plan_of(program_, i, mesh_).communications() > 0;
+    return is_redistribution(i) && plan_of(program_, i, mesh_).communications() > 0;
   }
 
   /// An operand whose memory the result can take, or -1: of the same extents, in memory that

@@ -17,8 +17,9 @@ constexpr void remove_unused(Program& program) {
   std::vector<char> kept(program.code.size(), 0);
   for (std::size_t i = program.code.size(); i-- > 0;) {
     const Instruction& instruction = program.code[i];
-    bool is_needed =
-        instruction.kind == InstructionKind::input || instruction.kind == InstructionKind::write;
+    bool is_needed = instruction.kind == InstructionKind::input ||
+                     instruction.kind == InstructionKind::write ||
+                     instruction.kind == InstructionKind::wait;
     for (int k = 0; k < instruction.results; ++k)
       is_needed = is_needed || needed[std::size_t(instruction.first + k)] != 0;
     kept[i] = char(is_needed);
