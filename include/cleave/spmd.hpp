@@ -8,7 +8,9 @@
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/frozen.hpp>
 #include <cleave/spmd/graph.hpp>
+#include <cleave/spmd/passes/coalesce.hpp>
 #include <cleave/spmd/passes/split_moves.hpp>
+#include <cleave/spmd/passes/start_early.hpp>
 #include <cleave/spmd/print_program.hpp>
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/run_program.hpp>

@@ -98,33 +98,31 @@ constexpr int exchanges(const P& program, const Instruction& instruction, const 
       mesh != nullptr ? *mesh : Shape::filled(y.layout.axes, 2));
 }
 
-/// The number of operands of which a program's operations read elements of other shards.
+/// The number of operands of which an instruction reads elements of other shards.
 /// @param mesh  the extents of the axes, or null: each has several ranks
+template <AnyProgram P>
+constexpr int reads(const P& program, const Instruction& instruction, const Shape* mesh) {
+  if (instruction.kind != InstructionKind::compute) return 0;
+  if (instruction.op->regrouping.result > 0) return regroupings(program, instruction, mesh);
+  if (instruction.op->stencil != nullptr) return exchanges(program, instruction, mesh);
+  const Rule& rule = *instruction.op->rule;
+  int count = 0;
+  for (int i = 0; i < instruction.operands; ++i) {
+    const Rule::Operand& operand = rule.operand[std::size_t(i)];
+    const Layout& layout = program.values[std::size_t(instruction.operand[std::size_t(i)])].layout;
+    count += layout.axes_where([&](const Placement& p) {
+      return p.shards() && rule.reader[std::size_t(operand.factor[std::size_t(p.dim)])] >= 0;
+    }) & several_ranks(mesh)
+                 ? 1
+                 : 0;
+  }
+  return count;
+}
+/// The same of all instructions.
 template <AnyProgram P>
 constexpr int reads(const P& program, const Shape* mesh) {
   int count = 0;
-  for (const Instruction& instruction : program.code) {
-    if (instruction.kind != InstructionKind::compute) continue;
-    if (instruction.op->regrouping.result > 0) {
-      count += regroupings(program, instruction, mesh);
-      continue;
-    }
-    if (instruction.op->stencil != nullptr) {
-      count += exchanges(program, instruction, mesh);
-      continue;
-    }
-    const Rule& rule = *instruction.op->rule;
-    for (int i = 0; i < instruction.operands; ++i) {
-      const Rule::Operand& operand = rule.operand[std::size_t(i)];
-      const Layout& layout =
-          program.values[std::size_t(instruction.operand[std::size_t(i)])].layout;
-      count += layout.axes_where([&](const Placement& p) {
-        return p.shards() && rule.reader[std::size_t(operand.factor[std::size_t(p.dim)])] >= 0;
-      }) & several_ranks(mesh)
-                   ? 1
-                   : 0;
-    }
-  }
+  for (const Instruction& instruction : program.code) count += reads(program, instruction, mesh);
   return count;
 }
 
