@@ -9,6 +9,9 @@
 #include <cleave/spmd/frozen.hpp>
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/passes/coalesce.hpp>
+#include <cleave/spmd/passes/optimize.hpp>
+#include <cleave/spmd/passes/share_moves.hpp>
+#include <cleave/spmd/passes/shift_moves.hpp>
 #include <cleave/spmd/passes/split_moves.hpp>
 #include <cleave/spmd/passes/start_early.hpp>
 #include <cleave/spmd/print_program.hpp>
