@@ -21,6 +21,8 @@ class Delayed final : public Communicator {
         delay_(delay) {}
 
   const char* backend() const noexcept override { return ranks_->backend(); }
+  /// So that plans know of the delay.
+  LinkCosts typical_costs() const noexcept override { return {1e6 * delay_.count() + 5, 10000}; }
   bool concurrent() const noexcept override { return ranks_->concurrent(); }
   std::shared_ptr<Communicator> subgroup(std::span<const int> ranks, std::string label) override {
     return std::make_shared<Delayed>(ranks_->subgroup(ranks, std::move(label)), delay_);

@@ -14,6 +14,7 @@
 #include <cleave/spmd.hpp>
 
 #include "../timing.hpp"
+#include "traced_gpt_step.hpp"
 
 using namespace cleave;
 using namespace cleave::axes;
@@ -23,24 +24,6 @@ using bench::seconds_of;
 namespace {
 
 constexpr bench::GptSizes sizes;
-
-spmd::Graph traced_step() {
-  spmd::Graph graph;
-  const auto argument = [&]<std::size_t Rank>(const std::array<index_t, Rank>& shape) {
-    return spmd::input(graph, spmd::Arg<float, int(Rank), Host>{"x", shape});
-  };
-  using Block = bench::GptBlock<Traced<float, 2>, Traced<float, 1>>;
-  const std::array<index_t, 3> shape{sizes.batch, sizes.context, sizes.width};
-  const auto x = argument(shape), target = argument(shape);
-  std::vector<Block> blocks;
-  for (index_t i = 0; i < sizes.layers; ++i) blocks.push_back(Block::made(sizes.width, argument));
-  std::vector<int> outputs;
-  const auto loss = bench::gpt_step(x, target, blocks, sizes.heads,
-                                    [&](const auto& w) { outputs.push_back(w.value()); });
-  graph.outputs.push_back(loss.value());
-  for (const int output : outputs) graph.outputs.push_back(output);
-  return spmd::canonical(graph);
-}
 
 void step(World& world) {
   const auto mesh = init_device_mesh<dp>(world, {world.size()});
@@ -61,7 +44,8 @@ void step(World& world) {
   bench::each_weight(blocks, [&](const auto& w) { inputs.push_back(spmd::erased(w)); });
   std::vector<Layout> schemas;
   for (const spmd::ErasedTensor& input : inputs) schemas.push_back(input.layout);
-  const spmd::Program program = spmd::expand(traced_step(), schemas, {.mesh = mesh.extents()});
+  const spmd::Program program =
+      spmd::expand(bench::traced_gpt_step(sizes), schemas, {.mesh = mesh.extents()});
   reset_memory_peak();
   const std::size_t before = memory_stats().allocated;
   spmd::Runner runner(program, mesh);
