@@ -1,6 +1,7 @@
 // Operands that an operation refuses, and communication that was ruled out.
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/transforms/fourier.hpp>
 
 using namespace cleave;
 
@@ -51,4 +52,16 @@ void partial(const Rows& x, const Columns& w) { matmul<Placements<Partial<Sum>, 
 #ifdef communication_that_was_to_be_explicit  // says: cleave: explicit_communication: this operand would be redistributed
 using Gathered = DTensor<float, 2, Mesh, Placements<Shard<0>, Shard<0>>>;
 void moves(const Gathered& x, const Columns& w) { matmul<explicit_communication>(x, w); }
+#endif
+
+#ifdef transform_of_integers  // says: cleave: Fourier transforms take float, double and complex numbers of both; call cast<double>(x)
+void integers(const Tensor<std::int64_t, 2>& x) { fft(x); }
+#endif
+
+#ifdef real_transform_of_complex_numbers  // says: cleave: rfft takes real numbers; call fft, or real(x) first
+void complex(const Tensor<std::complex<double>, 2>& x) { rfft(x, dim<0, 1>{}); }
+#endif
+
+#ifdef dimension_transformed_twice  // says: cleave: dim names one or more dimensions, each once
+void twice(const Tensor<double, 2>& x) { fft(x, dim<0, -2>{}); }
 #endif

@@ -84,11 +84,14 @@ class Traced : public RefusedElements<Traced<T, Rank, Device>> {
   constexpr void update(const char* operation, const Traced& to) const {
     spmd::detail::update(graph(), operation, value_, to.value());
   }
-  /// Whether dimensions of the mask are known to be whole on each rank; false while placements are
-  /// unknown, that is, outside of an expansion.
-  constexpr bool is_whole(unsigned mask) const {
+  /// The placements, which are known in an expansion; of no axes outside of one.
+  constexpr Layout layout() const {
     spmd::Placer* const placer = graph().placer;
-    return placer != nullptr && placer->layout_of(graph(), value()).axes_where([&](const auto& p) {
+    return placer != nullptr ? placer->layout_of(graph(), value()) : Layout{};
+  }
+  /// Whether dimensions of the mask are known to be whole on each rank.
+  constexpr bool is_whole(unsigned mask) const {
+    return graph().placer != nullptr && layout().axes_where([&](const auto& p) {
       return p.shards() && (mask >> p.dim & 1u);
     }) == 0;
   }
@@ -102,6 +105,8 @@ class Traced : public RefusedElements<Traced<T, Rank, Device>> {
   constexpr Traced redistribute(Placements<P...> p) const {
     return cleave::redistribute(*this, p);
   }
+
+  constexpr Traced redistribute(const Layout& to) const;
 
   /// The mesh that the program will run on, for factories. @see traced_factories.hpp
   constexpr TracedMesh<Device> mesh() const { return {graph(), trace_}; }
@@ -176,6 +181,16 @@ constexpr void ask(const Request<R...>&, const spmd::Graph&, spmd::Node& node) {
 template <class X>
 constexpr void ask(const RequestLike<X>& request, const spmd::Graph& graph, spmd::Node& node) {
   node.like = value_in(graph, node, node.operand[0], request.like);
+}
+
+/// A request for placements that are values.
+struct RequestLayout {
+  static constexpr bool is_explicit = false;
+  Layout layout;
+};
+constexpr void ask(const RequestLayout& request, const spmd::Graph&, spmd::Node& node) {
+  node.asks = true;
+  node.asked = request.layout;
 }
 
 /// Calls a composite whose body depends on placements. @see traced_composite.hpp
@@ -270,6 +285,11 @@ struct CallPath<2> {
 };
 
 }  // namespace detail
+
+template <Element T, int Rank, class Device>
+constexpr Traced<T, Rank, Device> Traced<T, Rank, Device>::redistribute(const Layout& to) const {
+  return detail::call_as(detail::RequestLayout{to}, ops::Redistribute{}, *this);
+}
 
 /// The number of the value in its graph, element type and extents: "%2: f32[4, 8]".
 template <class T, int Rank, class Device>

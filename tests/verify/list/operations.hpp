@@ -15,6 +15,7 @@
 #include "random.hpp"
 #include "reductions.hpp"
 #include "shapes.hpp"
+#include "transforms.hpp"
 
 namespace cleave::ops {
 
@@ -40,6 +41,7 @@ constexpr void each_operation(const Visit& visit) {
   listing::each_of_indices(visit);
   listing::each_of_attention(visit);
   listing::each_convolution(visit);
+  listing::each_transform(visit);
 }
 
 }  // namespace cleave::ops

@@ -25,6 +25,7 @@ void add_random(std::vector<Subject>&);
 void add_reductions(std::vector<Subject>&);
 void add_rounding(std::vector<Subject>&);
 void add_shapes(std::vector<Subject>&);
+void add_transforms(std::vector<Subject>&);
 void add_trigonometry(std::vector<Subject>&);
 
 }  // namespace cleave::testing

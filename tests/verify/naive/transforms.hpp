@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <cstddef>
+
+#include "../list/transforms.hpp"
+#include "operation.hpp"
+
+namespace cleave::testing {
+
+/// The sums over j of x[j] · exp(sign · 2πi jk / n) along dimension d, for the first `kept` of n.
+inline Numbers naive_transform(const Numbers& x, std::size_t d, double sign, index_t kept = -1) {
+  naive::Indices shape = x.shape;
+  if (kept >= 0) shape[d] = kept;
+  Numbers y(shape);
+  const index_t n = x.shape[d];
+  for (const naive::Indices& index : naive::all_indices(y.shape))
+    for (index_t j = 0; j < n; ++j) {
+      naive::Indices from = index;
+      from[d] = j;
+      const double angle = sign * 2 * 3.14159265358979323846 * double(j * index[d] % n) / double(n);
+      y.at(index) += x.at(from) * Number64(std::cos(angle), std::sin(angle));
+    }
+  return y;
+}
+
+template <unsigned Mask, bool Inverse>
+Naive naive_of(ops::Fourier<Mask, Inverse>) {
+  return {[](const Arrays& x) {
+    Numbers y = x[0];
+    for (std::size_t d = 0; d < y.shape.size(); ++d)
+      if (Mask >> d & 1u) y = naive_transform(y, d, Inverse ? 1 : -1);
+    return y;
+  }};
+}
+
+inline Naive naive_of(ops::RealFourier<1, 1>) {
+  Naive naive{[](const Arrays& x) {
+    return naive_transform(naive_transform(x[0], 1, -1, x[0].shape[1] / 2 + 1), 0, -1);
+  }};
+  naive.letters = {"ab"};
+  naive.extents = {{5, 6}, {3, 1}, {7, 9}, {0, 4}, {2, 2}};
+  return naive;
+}
+
+/// n is even: the part of the transform that is not kept has the conjugates of the one that is.
+inline Naive naive_of(ops::HermitianFourier<1, 1>) {
+  Naive naive{[](const Arrays& x) {
+    const Numbers half = naive_transform(x[0], 0, 1);
+    const index_t n = 2 * (half.shape[1] - 1);
+    Numbers whole({half.shape[0], n});
+    for (const naive::Indices& index : naive::all_indices(whole.shape)) {
+      const index_t k = index[1];
+      const Number64 value = half.at({index[0], k <= n / 2 ? k : n - k});
+      whole.at(index) = k == 0 || k == n / 2 ? value.real() : k < n / 2 ? value : std::conj(value);
+    }
+    return naive_transform(whole, 1, 1);
+  }};
+  naive.letters = {"ab"};
+  naive.extents = {{5, 4}, {3, 2}, {7, 5}, {0, 3}};
+  return naive;
+}
+
+}  // namespace cleave::testing
