@@ -8,6 +8,8 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/losses/cross_entropy.hpp>
 #include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/redistribution/redistribute.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 
 #include "like_eager.hpp"
 
@@ -58,6 +60,26 @@ static_assert(spmd::communications(spmd::expand(training_graph, by_tensor)) == 2
 static_assert(all_reduces(by_both, 1) == 4 && all_reduces(by_both, 2) == 2);
 static_assert(spmd::communications(spmd::expand(training_graph, by_both)) == 6);
 
+/// Weights that are gathered when they are used, and their gradients.
+struct Gathered {
+  constexpr auto operator()(const auto& x, const auto& weights) const {
+    const auto w = requires_grad(weights);
+    const auto whole = redistribute(w, R{});
+    backward(add(sum(square(matmul(x, whole))), sum(square(matmul(relu(x), whole)))));
+    return grad(w);
+  }
+};
+
+constexpr auto gathered_graph = spmd::frozen([] {
+  return spmd::trace(Gathered{}, spmd::arg<double>("x", {12, 6}), spmd::arg<double>("w", {6, 8}));
+});
+constexpr std::array sharded_weights{schema(S0{}), schema(S0{})};
+constexpr auto gathered_program =
+    spmd::frozen([] { return spmd::expand(gathered_graph, sharded_weights); });
+static_assert(spmd::count(gathered_program, StepKind::all_gather) == 1);
+static_assert(spmd::count(gathered_program, StepKind::reduce_scatter) == 1);
+static_assert(spmd::communications(gathered_program) == 2);
+
 template <class X, class W1, class B1, class W2, class Mesh>
 void check_training(const Mesh& mesh, std::array<index_t, 4> extents) {
   const auto& [n, d, h, c] = extents;
@@ -84,5 +106,14 @@ TEST_CASE("on a mesh with two axes, too") {
     const auto mesh = init_device_mesh<dp, tp>(world, {world.size() / 2, 2}, TestDevice{});
     check_training<Placements<S0, R>, Placements<R, S1>, Placements<R, S0>, Placements<R, S0>>(
         mesh, {7, 3, 5, 6});
+  });
+}
+
+TEST_CASE("the gradient of weights that a program gathers is reduce-scattered, as in calls") {
+  on_ranks({1, 2, 3, 5}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()}, TestDevice{});
+    check_like_eager(Gathered{},
+                     irregular<double, Placements<S0>>(mesh, std::array<index_t, 2>{7, 4}, 1),
+                     irregular<double, Placements<S0>>(mesh, std::array<index_t, 2>{4, 3}, 2));
   });
 }

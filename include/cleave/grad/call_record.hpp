@@ -272,7 +272,8 @@ class Record : public Slot<Y> {
   /// gathered value is reduce-scattered, not all-reduced.
   static constexpr bool changes_placements = [] {
     if constexpr (std::is_same_v<Op, ops::Redistribute>)
-      return is_tracked<Given<0>> && is_dtensor<Y> && is_dtensor<Plain<0>>;
+      return is_tracked<Given<0>> && ((is_dtensor<Y> && is_dtensor<Plain<0>>) ||
+                                      (cleave::detail::is_traced<Y> && !is_tracked<Plain<0>>));
     else return false;
   }();
 

@@ -99,6 +99,13 @@ class GradientSum {
     }
   }
 
+  /// Moves the contributions to the sum of the same value under other placements.
+  constexpr void pour_into(GradientSum& sum) {
+    if (!sum.sum_) sum.sum_.emplace(*sum_);
+    else sum.sum_.emplace(cleave::add(*sum.sum_, *sum_));
+    clear();
+  }
+
   constexpr G settle(const X& x) const { return placed(*sum_, x); }
 
  private:
