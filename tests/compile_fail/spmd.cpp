@@ -38,6 +38,14 @@ auto control(const Mesh& mesh, const Rows& x, const Whole& w) { return run<progr
 void in_place(const Tensor<float, 2>& x, const Traced<float, 2>& y) { add_(x, y); }
 #endif
 
+#ifdef copy_of_a_tensor_to_a_traced_value  // says: cleave: an operation in place mixes traced values with tensors
+void copied(const Tensor<float, 2>& x, const Traced<float, 2>& y) { copy_(y, x); }
+#endif
+
+#ifdef copy_to_other_placements  // says: cleave: the target and the result of an operation have different placements
+void copied(const Rows& x, const Whole& y) { copy_(y, x); }
+#endif
+
 #ifdef tracked_traced_value_in_place  // says: cleave: an operation in place cannot change a value that tracks gradients
 void tracked_in_place(const Tracked<Traced<float, 2>>& x) { add_(x, 1); }
 #endif

@@ -150,6 +150,51 @@ TEST_CASE("a target keeps what was written to it when the operand changes later"
   });
 }
 
+TEST_CASE("copy_ changes its target, in calls and in programs, which also redistribute") {
+  on_ranks({1, 2, 3, 7}, [](World& world) {
+    on_line(world, [](const auto& mesh) {
+      // [y, x] = [x, x + y] by way of a copy that must not follow x
+      const auto swapped = [](const auto& y, const auto& x) {
+        const auto before = mul(y, 1.0);
+        copy_(before, y);
+        copy_(y, x);
+        add_(x, before);
+        copy_(y, y);
+        return before;
+      };
+      each_placements<1, R, S0, S1>([&](auto p) {
+        using P = decltype(p);
+        const std::array<index_t, 2> extents{5, 3};
+        const auto y = irregular<double, P>(mesh, extents, 1);
+        const auto x = irregular<double, P>(mesh, extents, 2);
+        check_updates(swapped, y, x);
+        const auto was_y = y.full_tensor().to(Host{}), was_x = x.full_tensor().to(Host{});
+        const auto new_y = copy_of(y), new_x = copy_of(x);
+        swapped(new_y, new_x);
+        const auto is_y = new_y.full_tensor().to(Host{}), is_x = new_x.full_tensor().to(Host{});
+        for (index_t i = 0; i < 15; ++i) {
+          CHECK(is_y.data()[i] == was_x.data()[i]);
+          CHECK(is_x.data()[i] == was_x.data()[i] + was_y.data()[i]);
+        }
+
+        const auto rows = irregular<double, Placements<S0>>(mesh, extents, 3);
+        const auto copied = [](const auto& to, const auto& from) {
+          copy_(to, from);
+          return std::tuple<>{};
+        };
+        const spmd::Program program =
+            spmd::expand(spmd::trace(copied, arg_for(y), arg_for(rows)), spmd::schemas_of(y, rows));
+        spmd::Runner(program, mesh).template run<>(y, rows);
+        CHECK(same_bits(y.full_tensor(), rows.full_tensor()));
+      });
+      const auto wide = irregular<double, Placements<S0>>(mesh, std::array<index_t, 2>{6, 3}, 4);
+      const auto here = irregular<double, Placements<S0>>(mesh, std::array<index_t, 2>{5, 3}, 5);
+      CHECK(contains(error_of([&] { copy_(here, wide); }),
+                     "copy_: the target and the result differ in mesh or extents"));
+    });
+  });
+}
+
 TEST_CASE("a program that updates its arguments is a constant, and its steps may be joined") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()}, TestDevice{});

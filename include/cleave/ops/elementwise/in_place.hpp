@@ -1,5 +1,5 @@
-// Functors, products and operators into an existing tensor: map_(f, x, y), matmul(out(y), a, b),
-// x += y. Elementwise operations have these forms by their registration.
+// Copies, functors, products and operators into an existing tensor: copy_(y, x), map_(f, x, y),
+// matmul(out(y), a, b), x += y. Elementwise operations have these forms by their registration.
 // @see into.hpp for the requirements on a target
 #pragma once
 
@@ -8,9 +8,31 @@
 #include <cleave/ops/elementwise/map.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/engine/into.hpp>
+#include <cleave/ops/engine/redistribute_op.hpp>
 #include <cleave/ops/products/matmul.hpp>
 
 namespace cleave {
+
+namespace ops {
+
+struct Copy : Redistribute {
+  static constexpr const char* name = "copy_";
+  static constexpr bool is_placement = false;
+};
+
+}  // namespace ops
+
+/// Copies the elements of x to y, which may share elements.
+///
+/// @param x      with the element type, extents and placements of y; in a trace its placements may
+///               differ: a program redistributes it to those of an argument that it changes
+/// @return       y
+/// @collective   none
+/// @throws Error if x and y differ in extents or mesh, or y repeats elements
+template <AnyTensor Y, AnyTensor X>
+constexpr const Y& copy_(const Y& y, const X& x) {
+  return call_op(out(y), ops::Copy{}, x);
+}
 
 /// Updates x in one pass: x[i] = f(x[i], y[i], ..).
 ///
