@@ -1,4 +1,6 @@
 #include <array>
+#include <complex>
+#include <cstdint>
 #include <string>
 #include <tuple>
 
@@ -90,6 +92,19 @@ TEST_CASE("a failed expansion is returned as a value") {
   CHECK(shard.kind == FaultKind::schema_shard);
   CHECK(shard.place == 1);
   CHECK(to_string(shard) == "input 'w': its schema shards a dimension that it does not have");
+}
+
+TEST_CASE("a schema that the elements of an input do not allow is found before a run") {
+  const auto fault = []<class T>(T, const Layout& layout) {
+    return fault_of(trace([](const auto& x) { return x; }, arg<T>("x", {4})), {layout}).kind;
+  };
+  CHECK(fault(std::complex<float>(), schema(Partial<Max>{})) == FaultKind::schema_partial);
+  CHECK(fault(std::int64_t(), schema(Partial<Avg>{})) == FaultKind::schema_partial);
+  CHECK(fault(std::int64_t(), schema(Partial<Max>{})) == FaultKind::none);
+  CHECK(fault(false, schema(R{}, Partial<Avg>{})) == FaultKind::schema_partial);
+  CHECK(fault(false, schema(Partial<Sum>{})) == FaultKind::none);
+  CHECK(to_string(Fault{FaultKind::schema_partial, -1, 0, "x"}) ==
+        "input 'x': its schema is Partial by a reduction that is not defined for its elements");
 }
 
 TEST_CASE("requests that do not fit name their node") {

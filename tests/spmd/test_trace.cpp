@@ -7,6 +7,7 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
+#include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/spmd/expand.hpp>
 #include <cleave/spmd/trace_function.hpp>
 
@@ -14,9 +15,14 @@
 
 using namespace cleave;
 using namespace cleave::spmd;
+using cleave::testing::contains;
 using cleave::testing::error_of;
 
 namespace {
+
+struct OtherDevice {
+  static constexpr const char* name = "other";
+};
 
 struct TracedStep {
   constexpr auto operator()(const auto& x, const auto& w) const {
@@ -98,4 +104,17 @@ TEST_CASE("extents that do not fit are found by the trace") {
   CHECK(text ==
         "matmul: the extents of 'k' in ik,kj->ij differ: operand 1 has 5, preceding operands have "
         "4 [shapes [3, 4] and [5, 6]]");
+}
+
+TEST_CASE("extents that no array has, and arguments on two devices, are found by the trace") {
+  const auto same = [](const auto& x) { return x; };
+  CHECK(contains(error_of([&] { static_cast<void>(trace(same, arg<float>("x", {4, -3}))); }),
+                 "extent"));
+  const auto repeated = [](const auto& x) { return expand(x, dim<0>{}, index_t(1) << 62); };
+  CHECK(contains(error_of([&] { static_cast<void>(trace(repeated, arg<float>("x", {1, 6}))); }),
+                 "does not fit in index_t"));
+  CHECK(error_of([] {
+          static_cast<void>(trace([](const auto& x, const auto& y) { return std::tuple(x, y); },
+                                  arg<float>("x", {4}), arg<float, OtherDevice>("y", {4})));
+        }) == "trace: argument 'y' is on the device other, those before it on host");
 }

@@ -15,17 +15,21 @@ constexpr bool is_complex_dtype(DType type) {
 
 constexpr bool is_integer_dtype(DType type) { return type >= DType::int8 && type <= DType::uint64; }
 
+/// Why elements of that type do not support a reduction; null: they do.
+constexpr const char* why_undefined(DType type, ReduceOp op) {
+  if (op == ReduceOp::avg && is_integer_dtype(type))
+    return "an average requires a floating-point element type";
+  if (op == ReduceOp::avg && type == DType::boolean) return "an average requires numbers";
+  if ((op == ReduceOp::max || op == ReduceOp::min) && is_complex_dtype(type))
+    return "complex numbers have no order";
+  if (is_bitwise(op) && !is_integer_dtype(type) && type != DType::boolean)
+    return "reductions of bits require integers or bools";
+  return nullptr;
+}
+
 /// @throws Error if elements of that type do not support the reduction
 inline void require_reduction(const char* operation, DType type, ReduceOp op) {
-  const char* reason = nullptr;
-  if (op == ReduceOp::avg && is_integer_dtype(type))
-    reason = "an average requires a floating-point element type";
-  if (op == ReduceOp::avg && type == DType::boolean) reason = "an average requires numbers";
-  if ((op == ReduceOp::max || op == ReduceOp::min) && is_complex_dtype(type))
-    reason = "complex numbers have no order";
-  if (is_bitwise(op) && !is_integer_dtype(type) && type != DType::boolean)
-    reason = "reductions of bits require integers or bools";
-  if (reason != nullptr)
+  if (const char* const reason = why_undefined(type, op))
     throw Error(operation,
                 std::string(name_of(op)) + " of " + name_of(type) + " is not defined: " + reason);
 }

@@ -51,6 +51,27 @@ constexpr index_t extent_of(const Shape& shape, int first, int end) {
   return n;
 }
 
+/// Dimensions [operand, operand_end) of an operand that become dimensions [result, result_end).
+struct DimGroup {
+  int operand, operand_end, result, result_end;
+};
+
+/// The smallest group that begins at dimension i of an operand and j of a result, both within
+/// [.., end) dimensions with equally many elements; with the extents of 1 behind it.
+/// @pre no extent is 0
+constexpr DimGroup group_at(const Shape& from, int i, int end_i, const Shape& to, int j,
+                            int end_j) {
+  DimGroup g{i, i, j, j};
+  index_t n = 1, m = 1;
+  do {
+    if (g.operand_end < end_i && (n <= m || g.result_end == end_j)) n *= from[g.operand_end++];
+    else m *= to[g.result_end++];
+  } while (n != m);
+  while (g.operand_end < end_i && from[g.operand_end] == 1) ++g.operand_end;
+  while (g.result_end < end_j && to[g.result_end] == 1) ++g.result_end;
+  return g;
+}
+
 /// Calls f(box) for each of the boxes, of dimensions [first, end) of an array, that together are
 /// the indices [range.begin, range.end) counted row-major through these dimensions; in order, at
 /// most 2 (end - first) - 1. Other dimensions of `box` stay.

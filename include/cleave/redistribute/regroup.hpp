@@ -57,7 +57,7 @@ struct Regroup {
     }
     /// Whether only that dimension is sharded.
     constexpr bool is_cut_outside(const Shape& mesh) const {
-      return axes_of(outer(), mesh) == axes(mesh);
+      return first == end || axes_of(outer(), mesh) == axes(mesh);
     }
     /// The number of elements of each index of a dimension.
     constexpr index_t inner(int d) const { return cleave::detail::extent_of(shape, d + 1, end); }
@@ -95,25 +95,67 @@ struct Regroup {
     return 2 * (result_has_ranges(mesh) ? dims.operand : dims.result) - 1;
   }
 
+  /// Whether f(x, y) is true for all groups of dimensions x of the operand that become the
+  /// dimensions y of the result, in order; true if there are no elements.
+  template <class F>
+  constexpr bool each_group(const F& f) const {
+    if (operand_shape.product() == 0) return true;
+    const Side x = from(), y = to();
+    int i = x.first, j = y.first;
+    while (i < x.end || j < y.end) {
+      const cleave::detail::DimGroup g =
+          cleave::detail::group_at(x.shape, i, x.end, y.shape, j, y.end);
+      i = g.operand_end, j = g.result_end;
+      if (!f(Side{x.layout, x.shape, g.operand, i}, Side{y.layout, y.shape, g.result, j}))
+        return false;
+    }
+    return true;
+  }
+
   /// Whether the layouts allow that `stays`: then it depends on the extents.
   constexpr bool may_stay(const Shape& mesh) const {
-    return from().axes(mesh) == to().axes(mesh) && from().is_cut_outside(mesh) &&
-           to().is_cut_outside(mesh) && operand.order == result.order;
+    return operand.order == result.order && each_group([&](const Side& x, const Side& y) {
+             return x.axes(mesh) == y.axes(mesh) && x.is_cut_outside(mesh) &&
+                    y.is_cut_outside(mesh);
+           });
   }
 
   /// Whether every rank's part of the result is its part of the operand.
   constexpr bool stays(const Shape& mesh) const {
-    if (operand_shape.product() == 0) return true;
-    if (!may_stay(mesh)) return false;
-    const AxisMask axes = from().axes(mesh);
-    std::array<index_t, std::size_t(max_axes)> parts{};
-    int count = 0;
-    for (int i = 0; i < mesh.dims; ++i)
-      if (const int a = operand.order[std::size_t(i)]; axes >> a & 1u)
-        parts[std::size_t(count++)] = mesh[a];
-    const int d = from().outer(), e = to().outer();
-    return cleave::detail::shards_agree(operand_shape[d], from().inner(d), result_shape[e],
-                                        to().inner(e), parts.data(), count);
+    return may_stay(mesh) && each_group([&](const Side& x, const Side& y) {
+             const AxisMask axes = x.axes(mesh);
+             std::array<index_t, std::size_t(max_axes)> parts{};
+             int count = 0;
+             for (int i = 0; i < mesh.dims; ++i)
+               if (const int a = operand.order[std::size_t(i)]; axes >> a & 1u)
+                 parts[std::size_t(count++)] = mesh[a];
+             const int d = x.outer(), e = y.outer();
+             return axes == 0 || cleave::detail::shards_agree(x.shape[d], x.inner(d), y.shape[e],
+                                                              y.inner(e), parts.data(), count);
+           });
+  }
+
+  /// The same without the first and last dimensions that stay, shards included.
+  constexpr Regroup narrowed() const {
+    Regroup how = *this;
+    if (!(operand.order == result.order)) return how;
+    const auto alike = [&](int d, int e) {
+      return operand_shape[d] == result_shape[e] &&
+             operand.layout.sharding_axes(d) == result.layout.sharding_axes(e);
+    };
+    const auto drop = [&](bool first) {
+      const Side x = how.from(), y = how.to();
+      if (x.end - x.first < 2 || y.end - y.first < 2 ||
+          !alike(first ? x.first : x.end - 1, first ? y.first : y.end - 1))
+        return false;
+      how.dims = {how.dims.first + int(first), how.dims.operand - 1, how.dims.result - 1};
+      return true;
+    };
+    while (drop(true)) {
+    }
+    while (drop(false)) {
+    }
+    return how;
   }
 
   constexpr std::uint64_t checksum() const {

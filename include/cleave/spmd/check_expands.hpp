@@ -28,6 +28,9 @@ constexpr void refuse() {
                 "cleave: a schema must have one placement per axis of the mesh of the expansion");
   static_assert(Why != FaultKind::schema_shard,
                 "cleave: a schema shards a dimension that its input does not have");
+  static_assert(Why != FaultKind::schema_partial,
+                "cleave: a schema is Partial by a reduction that is not defined for the elements "
+                "of its input");
   static_assert(
       Why != FaultKind::asked_axes,
       "cleave: the placements requested of this node and those of the schemas differ in number");

@@ -82,7 +82,7 @@ constexpr int regroupings(const P& program, const Instruction& instruction, cons
       {from.layout}, {to.layout}, from.shape, to.shape, instruction.op->regrouping};
   const Shape several = Shape::filled(from.layout.axes, 2);
   const bool stays = mesh != nullptr ? how.stays(*mesh) : how.may_stay(several);
-  return stays ? 0 : how.pieces(mesh != nullptr ? *mesh : several);
+  return stays ? 0 : how.narrowed().pieces(mesh != nullptr ? *mesh : several);
 }
 
 /// The number of fields of a stencil of which elements of other ranks are read.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <cleave/core/require_reduction.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/rules/extents.hpp>
 #include <cleave/rules/solver.hpp>
@@ -20,6 +21,7 @@
 #include <cleave/spmd/passes/remove_unused.hpp>
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/program_builder.hpp>
+#include <cleave/spmd/reshaped_layout.hpp>
 #include <cleave/spmd/schema.hpp>
 
 namespace cleave::spmd {
@@ -119,6 +121,9 @@ class Expansion final : public Placer {
       Layout layout = schemas[i];
       if (layout.axes != program_.axes) return fail(FaultKind::schema_axes, -1, int(i), input.name);
       for (int a = 0; a < layout.axes; ++a) {
+        if (layout[a].is_partial() &&
+            cleave::detail::why_undefined(value.dtype, layout[a].op) != nullptr)
+          return fail(FaultKind::schema_partial, -1, int(i), input.name);
         if (!layout[a].shards()) continue;
         if (layout[a].dim < 0) layout[a] = Placement::shard(layout[a].dim + dims);
         if (layout[a].dim < 0 || layout[a].dim >= dims)
@@ -251,6 +256,8 @@ class Expansion final : public Placer {
       from[std::size_t(i)] = layout_of(in.id(node.operand[std::size_t(i)]));
     Solution solution = node.op->stencil != nullptr ? solve_like_first(rule, from)
                                                     : solve(rule, from, asks ? &asked : nullptr);
+    if (rule.replicated != 0 && node.op->regrouping.result > 0 && solution.required[0] == from[0])
+      keep_shards(in, node, from[0], asks ? &asked : nullptr, solution);
     if (node.op->broadcasts && !find_needed(in, node, from, solution.required)) return false;
     std::array<int, std::size_t(max_operands)> operand{};
     for (int i = 0; i < rule.operands; ++i) {
@@ -262,6 +269,16 @@ class Expansion final : public Placer {
     }
     append_compute(in, node, operand, solution);
     return true;
+  }
+
+  /// Lets the shards of a reshaped value stay where they can.
+  constexpr void keep_shards(const Scope& in, const Node& node, const Layout& from,
+                             const Layout* asked, Solution& solution) const {
+    const Layout kept = reshaped_layout(from, in.value(node.operand[0]).shape, solution.computed[0],
+                                        in.value(node.first).shape,
+                                        options_.mesh.dims > 0 ? &options_.mesh : nullptr);
+    if (asked != nullptr && !(*asked == kept)) return;
+    solution.computed[0] = solution.result[0] = kept;
   }
 
   constexpr Instruction make_instruction(const Scope& in, const Node& node) const {

@@ -88,6 +88,7 @@ enum class FaultKind : std::uint8_t {
   schema_axes,      ///< a schema and the first one have different numbers of placements
   mesh_axes,        ///< the mesh has more or fewer axes than the schemas
   schema_shard,     ///< a schema shards a dimension that the input does not have
+  schema_partial,   ///< a schema is Partial by a reduction that the input's elements do not have
   asked_axes,       ///< a node's request and the schemas have different numbers of placements
   asked_shard,      ///< a node's request shards a dimension that its result does not have
   asked_partial,    ///< a node's request contains Partial
@@ -104,6 +105,8 @@ constexpr const char* text_of(FaultKind kind) {
       return "its schema has another number of placements than the first one";
     case FaultKind::mesh_axes: return "the schemas and the mesh have different numbers of axes";
     case FaultKind::schema_shard: return "its schema shards a dimension that it does not have";
+    case FaultKind::schema_partial:
+      return "its schema is Partial by a reduction that is not defined for its elements";
     case FaultKind::asked_axes:
       return "its request and the schemas have different numbers of placements";
     case FaultKind::asked_shard:

@@ -3,15 +3,19 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <cleave/core/error.hpp>
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/leaves.hpp>
 #include <cleave/spmd/open_trace.hpp>
 #include <cleave/spmd/traced.hpp>
+#include <cleave/tensor/storage.hpp>
 
 namespace cleave::spmd {
 
@@ -55,9 +59,19 @@ constexpr auto input(Graph& graph, const A& given) {
 template <class T, int Rank, class Device>
 struct InputOf<Arg<T, Rank, Device>> {
   static constexpr Traced<T, Rank, Device> make(Graph& graph, const Arg<T, Rank, Device>& given) {
+    require(graph, given);
     const int value = graph.add({-1, 0, -1, dtype_of<T>(), Shape(given.shape), false});
     graph.inputs.push_back({given.name, value, Device::name});
     return {graph, value};
+  }
+
+ private:
+  static constexpr void require(const Graph& graph, const Arg<T, Rank, Device>& given) {
+    cleave::detail::checked_bytes(given.shape.data(), Rank, sizeof(T));
+    if (!graph.inputs.empty() &&
+        std::string_view(graph.inputs.back().device) != std::string_view(Device::name))
+      throw Error("trace", std::string("argument '") + given.name + "' is on the device " +
+                               Device::name + ", those before it on " + graph.inputs.back().device);
   }
 };
 template <class A, class Allocator>

@@ -278,9 +278,12 @@ struct CallPath<2> {
     const ExtentsConflict conflict =
         read_extents(rule, node.op->broadcasts, shapes.data(), fresh, extents);
     if (conflict.operand >= 0) throw_extents(graph, node, conflict);
-    for (int k = 0; k < rule.results; ++k)
-      graph.add({int(graph.nodes.size()), k, -1, node.op->dtype[std::size_t(k)],
-                 extents.shape(rule.result[std::size_t(k)]), false});
+    for (int k = 0; k < rule.results; ++k) {
+      const DType dtype = node.op->dtype[std::size_t(k)];
+      const Shape shape = extents.shape(rule.result[std::size_t(k)]);
+      checked_bytes(shape.values.data(), shape.dims, size_of(dtype));
+      graph.add({int(graph.nodes.size()), k, -1, dtype, shape, false});
+    }
   }
 };
 

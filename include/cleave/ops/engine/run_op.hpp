@@ -139,7 +139,7 @@ inline std::optional<redistribution::Regroup> regroup_of(const CallContext& call
                                     shape_at(shape, call.info.rule->result[0].dims),
                                     call.info.regrouping};
   if (how.stays(call.mesh->extents())) return {};
-  return how;
+  return how.narrowed();
 }
 
 /// @param result  dense
