@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cleave/ops/attention/attention.hpp>
+#include <cleave/ops/attention/rotary_embedding.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/reductions/argmax.hpp>
@@ -117,4 +119,32 @@ TEST_CASE("extents that no array has, and arguments on two devices, are found by
           static_cast<void>(trace([](const auto& x, const auto& y) { return std::tuple(x, y); },
                                   arg<float>("x", {4}), arg<float, OtherDevice>("y", {4})));
         }) == "trace: argument 'y' is on the device other, those before it on host");
+}
+
+TEST_CASE("extents that only attention and rotary embeddings compare are found by the trace") {
+  const auto attend = [](const auto& q, const auto& k) {
+    return scaled_dot_product_attention(q, k, k);
+  };
+  const auto traced = [&](const auto& q, const auto& k) {
+    return error_of([&] { static_cast<void>(trace(attend, q, k)); });
+  };
+  CHECK(traced(arg<float>("q", {3, 4}), arg<float>("k", {5, 4})).empty());
+  CHECK(traced(arg<float>("q", {3, 4}), arg<float>("k", {5, 6})) ==
+        "scaled_dot_product_attention: q, k and v must be [b.., g.., n, d], [b.., m, d] and "
+        "[b.., m, e] [shapes [3, 4] and [5, 6] and [5, 6]]");
+  CHECK(contains(traced(arg<float>("q", {3, 4}), arg<float>("k", {0, 4})),
+                 "the number of keys must be positive"));
+  const auto masked = [](const auto& q, const auto& k, const auto& mask) {
+    return scaled_dot_product_attention(q, k, k, mask);
+  };
+  CHECK(contains(error_of([&] {
+                   static_cast<void>(trace(masked, arg<float>("q", {3, 4}), arg<float>("k", {5, 4}),
+                                           arg<bool>("mask", {3, 4})));
+                 }),
+                 "the mask does not broadcast to [.., n, m]"));
+  CHECK(contains(error_of([] {
+                   static_cast<void>(trace([](const auto& x) { return rotary_embedding(x); },
+                                           arg<float>("x", {4, 3})));
+                 }),
+                 "rotary_embedding: the extent of the last dimension must be even, not 3"));
 }

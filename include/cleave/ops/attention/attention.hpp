@@ -8,7 +8,10 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
+#include <cleave/core/error.hpp>
+#include <cleave/core/shape.hpp>
 #include <cleave/ops/attention/attention_across_ranks.hpp>
 #include <cleave/ops/attention/attention_by_blocks.hpp>
 #include <cleave/ops/attention/causal_mask.hpp>
@@ -17,6 +20,40 @@
 #include <cleave/ops/reductions/logsumexp.hpp>
 
 namespace cleave {
+
+namespace detail {
+
+/// Checks the extents that a broadcasting rule does not compare, and that there are keys.
+template <class Q>
+constexpr void require_keys(const Q& q, const auto& k, const auto& v, const auto&... mask) {
+  if (!knows_extents(q)) return;
+  const Shape of_q = shape_of(q), of_k = shape_of(k), of_v = shape_of(v);
+  const auto from_end = [](const Shape& shape, int d) { return shape[shape.dims - d]; };
+  bool fits = from_end(of_q, 1) == from_end(of_k, 1) && from_end(of_k, 2) == from_end(of_v, 2);
+  bool has_queries = from_end(of_q, 2) > 0, broadcasts = true;
+  for (int d = 0; d < of_k.dims - 2; ++d) fits = fits && of_q[d] == of_k[d] && of_k[d] == of_v[d];
+  for (int d = 0; d < of_q.dims - 2; ++d) has_queries = has_queries && of_q[d] > 0;
+  [[maybe_unused]] const auto read_mask = [&](const Shape& shape) {
+    for (int d = 1; d <= shape.dims; ++d) {
+      const index_t whole = d == 1 ? from_end(of_k, 2) : from_end(of_q, d);
+      broadcasts = broadcasts && (from_end(shape, d) == whole || from_end(shape, d) == 1);
+    }
+  };
+  (read_mask(shape_of(mask)), ...);
+  const bool lacks_keys = has_queries && from_end(of_k, 2) == 0;
+  if (fits && broadcasts && !lacks_keys) return;
+  ErrorContext context = context_of(q);
+  context.shapes += " and " + to_string(of_k) + " and " + to_string(of_v);
+  ((context.shapes += " and " + to_string(shape_of(mask))), ...);
+  throw Error("scaled_dot_product_attention",
+              !fits ? "q, k and v must be [b.., g.., n, d], [b.., m, d] and [b.., m, e]"
+              : lacks_keys
+                  ? "the number of keys must be positive if there are queries"
+                  : "the mask does not broadcast to [.., n, m], the last dimensions of q k^T",
+              std::move(context));
+}
+
+}  // namespace detail
 
 namespace ops {
 
@@ -47,6 +84,7 @@ struct ScaledDotProductAttention : CompositeByPlacement {
 
   template <class Q, class K>
   static constexpr auto body(const Q& q, const K& k, const auto& v, const auto&... mask) {
+    cleave::detail::require_keys(q, k, v, mask...);
     const auto by_products = [&](const auto&... x) { return of_products(x..., mask...); };
     if constexpr (((cleave::detail::call_level<std::remove_cvref_t<decltype(mask)>> > 2) || ...))
       return by_products(q, k, v);  // the mask has a gradient

@@ -61,7 +61,6 @@ struct AttentionSums {
                      const kernels::Strided<T>& totals, const kernels::Strided<const T>& shifts,
                      const kernels::Strided<const T>& q, const kernels::Strided<const T>& k,
                      const kernels::Strided<const T>& v, const auto&... mask) {
-    cleave::detail::require_keys(task, 1, sizeof...(mask) > 0);
     kernels::attention_sums(
         cleave::detail::attention_mask<IsCausal>(task.in[1], task.in[2], mask...), y, totals,
         shifts, q, k, v);

@@ -151,28 +151,6 @@ kernels::AttentionArray<M> attention_mask(const OperandRef&, const OperandRef&,
   return {mask};
 }
 
-/// Checks the extents that a broadcasting rule does not compare, and that there are keys.
-/// @param first  the index of q among the operands; k, v and the mask follow
-inline void require_keys(const cleave::Task& task, int first, bool has_mask) {
-  const OperandRef &q = task.in[first], &k = task.in[first + 1], &v = task.in[first + 2];
-  const auto from_end = [](const OperandRef& x, int d) { return x.shape[x.dims - d]; };
-  bool fits = from_end(q, 1) == from_end(k, 1) && from_end(k, 2) == from_end(v, 2);
-  bool has_queries = from_end(q, 2) > 0;
-  for (int d = 0; d < k.dims - 2; ++d)
-    fits = fits && q.shape[d] == k.shape[d] && k.shape[d] == v.shape[d];
-  for (int d = 0; d < q.dims - 2; ++d) has_queries = has_queries && q.shape[d] > 0;
-  if (!fits) task.fail("q, k and v must be [b.., g.., n, d], [b.., m, d] and [b.., m, e]");
-  if (has_queries && from_end(k, 2) == 0)
-    task.fail("the number of keys must be positive if there are queries");
-  if (!has_mask) return;
-  const OperandRef& mask = task.in[first + 3];
-  for (int d = 1; d <= mask.dims; ++d) {
-    const index_t extent = from_end(mask, d), whole = d == 1 ? from_end(k, 2) : from_end(q, d);
-    if (extent != whole && extent != 1)
-      task.fail("the mask does not broadcast to [.., n, m], the last dimensions of q k^T");
-  }
-}
-
 }  // namespace detail
 
 namespace ops {
@@ -224,7 +202,6 @@ struct AttentionByBlocks : WithAttentionGradients<IsCausal> {
                      const kernels::Strided<T>& logarithms, const kernels::Strided<const T>& q,
                      const kernels::Strided<const T>& k, const kernels::Strided<const T>& v,
                      const auto&... mask) {
-    cleave::detail::require_keys(task, 0, sizeof...(mask) > 0);
     kernels::attention(cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...), y,
                        logarithms, q, k, v);
   }

@@ -119,9 +119,6 @@ struct RotaryEmbedding {
               const kernels::Strided<const T>& x) const {
     using A = accumulator_t<T>;
     const int last = x.extents.dims - 1;
-    if (x.extents[last] % 2 != 0)
-      task.fail("the extent of the last dimension must be even, not " +
-                std::to_string(x.extents[last]));
     const index_t rows = x.extents[last - 1], pairs = x.extents[last] / 2;
     if (x.extents.product() == 0) return;
     const std::size_t bytes =
@@ -183,6 +180,10 @@ constexpr auto rotary_embedding(const X& x, double base = 10000) {
   static_assert(X::dims >= 2, "cleave: rotary_embedding takes x [.., n, d]");
   static_assert(std::is_floating_point_v<accumulator_t<typename X::value_type>>,
                 "cleave: rotary_embedding requires real elements; cast integers first");
+  if (const index_t last = shape_of(x)[X::dims - 1]; detail::knows_extents(x) && last % 2 != 0)
+    throw Error("rotary_embedding",
+                "the extent of the last dimension must be even, not " + std::to_string(last),
+                detail::context_of(x));
   return call_op<R...>(ops::RotaryEmbedding{base}, x);
 }
 

@@ -148,7 +148,7 @@ struct Convolve {
                      const kernels::Strided<const T>& bias) {
     kernel(on, task, y, windows, filters);
     for (const int d : Text::summed)
-      if (!cleave::detail::adds_bias(task, d, "channels")) return;
+      if (!cleave::detail::adds_bias(task, d)) return;
     Shape strides = Shape::filled(y.extents.dims, 0);
     for (int d = 0; d < bias.extents.dims; ++d) strides[1 + d] = bias.strides[d];
     cleave::detail::add_repeated(on, y, bias.data, strides);

@@ -78,7 +78,13 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
 /// @throws Error    if the meshes differ, or dimensions of one factor have different extents
 template <class Op, class... Request, class Kernel, class... X>
 auto apply_op(const char* name, Kernel&& kernel, const X&... x) {
-  if constexpr (!(is_dtensor<X> || ...)) {
+  constexpr bool computes = ((detail::call_level<X> < 2) && ...);
+  static_assert(computes,
+                "cleave: apply_op takes Tensors and DTensors: an operation that is traced or has a "
+                "gradient is a struct with a kernel, for call_op");
+  if constexpr (!computes) {
+    return;
+  } else if constexpr (!(is_dtensor<X> || ...)) {
     static_cast<void>(detail::OperandCheck<Op, X...>{});
     return kernel(x...);
   } else {

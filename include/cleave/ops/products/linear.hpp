@@ -3,10 +3,10 @@
 
 #include <array>
 #include <cstddef>
-#include <string>
 
 #include <cleave/kernels/contract.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
+#include <cleave/mesh/mesh_state.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/products/einsum.hpp>
@@ -33,17 +33,14 @@ struct LinearText {
   using Product = ops::Contract<decltype(einsum_of<Which>())>;
 };
 
-/// Whether this rank holds the first index of a summed dimension of the first operand: of the ranks
-/// that shard the dimension, only that one adds the bias.
-inline bool adds_bias(const cleave::Task& task, int dim, const std::string& what) {
+/// Whether this rank adds the bias: of the ranks that shard a summed dimension of the first
+/// operand, only the one with its first index does, and the first one if it has none.
+inline bool adds_bias(const cleave::Task& task, int dim) {
   const OperandRef& x = task.in[0];
-  if (x.shape[dim] == 0 && x.layout != nullptr)
-    for (int a = 0; a < x.layout->axes; ++a)
-      if ((*x.layout)[a].shards(dim))
-        task.fail("the " + what +
-                  " are sharded, but their extent is 0, so that no rank adds the bias; "
-                  "redistribute them to Replicate");
-  return task.in_box->begin[dim] == 0;
+  if (x.shape[dim] > 0 || x.layout == nullptr) return task.in_box->begin[dim] == 0;
+  for (int a = 0; a < x.layout->axes; ++a)
+    if ((*x.layout)[a].shards(dim) && x.mesh->coordinate()[a] != 0) return false;
+  return true;
 }
 
 /// Adds elements that broadcast along the dimensions whose stride is 0.
@@ -80,7 +77,7 @@ struct Linear {
                      const kernels::Strided<const T>& x, const kernels::Strided<const T>& weight,
                      const kernels::Strided<const T>& bias) {
     contract(on, letters_of(x.extents.dims), y, x, weight);
-    if (!cleave::detail::adds_bias(task, x.extents.dims - 1, "features")) return;
+    if (!cleave::detail::adds_bias(task, x.extents.dims - 1)) return;
     Shape along_rows = Shape::filled(y.extents.dims, 0);
     along_rows[y.extents.dims - 1] = bias.strides[0];
     cleave::detail::add_repeated(on, y, bias.data, along_rows);
