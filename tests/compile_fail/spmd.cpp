@@ -6,6 +6,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/elementwise/in_place.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/engine/apply_op.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
 #include <cleave/spmd.hpp>
@@ -155,4 +156,20 @@ static_assert(check_expands<merged, merged_rows, 3, 1>());
 auto collective(const World& world, const Traced<float, 1>& x) {
   return functional::all_gather(x, 0, world);
 }
+#endif
+
+struct Kept {};
+template <>
+struct cleave::sharding_rule<Kept> {
+  static constexpr const char* factors = "ab->ab";
+};
+
+#ifdef function_of_local_tensors_in_a_trace  // says: cleave: apply_op takes Tensors and DTensors
+void kept(const Traced<float, 2>& x) {
+  apply_op<Kept>("kept", [](const auto& part) { return part; }, x);
+}
+#endif
+
+#ifdef halo_of_a_traced_value  // says: cleave: exchange_halo takes tensors of the host
+void halo(const Traced<float, 2>& x) { exchange_halo(x, edges(periodic)); }
 #endif
