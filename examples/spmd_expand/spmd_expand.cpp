@@ -80,8 +80,9 @@ Texts expand_step(World& world, const std::string& name, const Mesh& mesh, const
       spmd::trace(step, spmd::args_of(block, "block"), spmd::args_of(optimizer, "adamw"),
                   spmd::arg<float>("x", {batch, sequence, width}),
                   spmd::arg<float>("target", {batch, sequence, width}));
+  const auto schemas = spmd::schemas_of(block, optimizer, x, target);
   const spmd::Program program =
-      spmd::expand(graph, spmd::schemas_of(block, optimizer, x, target), {.mesh = mesh.extents()});
+      spmd::optimize(spmd::expand(graph, schemas, {.mesh = mesh.extents()}), mesh);
   spmd::Runner runner(program, mesh);
 
   bool alike = true;
@@ -103,8 +104,8 @@ Texts expand_step(World& world, const std::string& name, const Mesh& mesh, const
                 losses.c_str());
     for (const StepKind kind :
          {StepKind::all_reduce, StepKind::reduce_scatter, StepKind::all_gather})
-      std::printf("  %d %s", spmd::count(program, kind, ~AxisMask(0), mesh.extents()),
-                  name_of(kind));
+      std::printf("  %d %s in %d", spmd::count(program, kind), name_of(kind),
+                  spmd::rounds(program, kind));
     std::printf("  %lld bytes received, at most %lld kept at a time\n",
                 static_cast<long long>(spmd::received_bytes(program, mesh.extents())),
                 static_cast<long long>(runner.peak_bytes()));

@@ -14,15 +14,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from cases import Cases
 from programs import check_refusals, run
 
-LINE = re.compile(r"^(\w+) on .*, losses (.*)\n  (\d+) all_reduce  (\d+) reduce_scatter  "
-                  r"(\d+) all_gather", re.MULTILINE)
+LINE = re.compile(r"^(\w+) on .*, losses (.*)\n  (\d+) all_reduce in (\d+)  "
+                  r"(\d+) reduce_scatter in (\d+)  (\d+) all_gather in (\d+)", re.MULTILINE)
 NAMES = ["data_parallel", "tensor_parallel", "both", "fully_sharded"]
-# 16 parameters and the loss; two collectives for each part of the block; 16 parts of parameters
-DATA, TENSOR, SHARDED = [17, 0, 0], [4, 0, 0], [1, 16, 16]
-COUNTS = {1: [[0, 0, 0]] * 4,
+# Collectives and the rounds that they are merged into: of 16 parameters and the loss; two for each
+# part of the block, which wait for each other; of 16 parts of parameters.
+DATA, TENSOR, SHARDED = [17, 1, 0, 0, 0, 0], [4, 4, 0, 0, 0, 0], [1, 1, 16, 1, 16, 1]
+COUNTS = {1: [[0] * 6] * 4,
           2: [DATA, TENSOR, TENSOR, SHARDED],
           3: [DATA, TENSOR, DATA, SHARDED],
-          4: [DATA, TENSOR, [21, 0, 0], SHARDED]}
+          4: [DATA, TENSOR, [21, 5, 0, 0, 0, 0], SHARDED]}
 
 
 def programs_of(done):

@@ -23,6 +23,7 @@
 using namespace cleave;
 using namespace cleave::axes;
 
+namespace reshapes {
 namespace {
 
 /// The number at a place of all elements in row-major order.
@@ -156,3 +157,5 @@ TEST_CASE("a program's reshape on two axes, nested shards among them") {
     check_shapes(init_device_mesh<dp, tp>(world, {2, world.size() / 2}));
   });
 }
+
+}  // namespace reshapes

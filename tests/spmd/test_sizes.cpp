@@ -18,6 +18,7 @@
 using namespace cleave;
 using namespace cleave::testing;
 
+namespace sizes {
 namespace {
 
 using R = Replicate;
@@ -133,3 +134,5 @@ TEST_CASE("the gradient of a repeated dimension is the sum over it") {
         x, {1, 5}, [](const auto&, index_t, index_t) { return 2.0; });
   });
 }
+
+}  // namespace sizes
