@@ -1,6 +1,6 @@
 // Programs against their building blocks, in the same run: the host time per node that the
 // interpreter adds to the same kernels called by hand (allocation included in both), and the time
-// to trace and expand a program of a thousand nodes.
+// to trace, expand and optimize a program of a thousand nodes.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -86,15 +86,20 @@ void thousand_nodes() {
     return spmd::trace(Layers{}, spmd::arg<float>("x", {8, 4}), spmd::arg<float>("up", {4, 16}),
                        spmd::arg<float>("down", {16, 4}));
   };
-  std::vector<double> trace_times, all;
+  std::vector<double> trace_times, all, optimized;
   std::size_t nodes = 0;
   for (int i = 0; i < 51; ++i) {
     trace_times.push_back(seconds_of(1, [&] { nodes = traced().nodes.size(); }));
     all.push_back(seconds_of(1, [&] { nodes += spmd::expand(traced(), schemas).code.size(); }));
+    optimized.push_back(seconds_of(1, [&] {
+      const Shape mesh = Shape::filled(1, 2);
+      nodes += spmd::optimize(spmd::expand(traced(), schemas), mesh).code.size();
+    }));
   }
   if (nodes < 1000) std::abort();
   std::printf("graph.trace_1000_ms %.3f ms\n", 1e3 * median(trace_times));
   std::printf("graph.trace_expand_1000_ms %.3f ms\n", 1e3 * median(all));
+  std::printf("spmd.trace_expand_passes_1000_ms %.3f ms\n", 1e3 * median(optimized));
 }
 
 }  // namespace

@@ -20,5 +20,6 @@
 #include <cleave/spmd/then.hpp>
 #include <cleave/spmd/trace_function.hpp>
 #include <cleave/spmd/traced.hpp>
+#include <cleave/spmd/traced_collectives.hpp>
 #include <cleave/spmd/traced_factories.hpp>
 #include <cleave/spmd/traced_stencil.hpp>

@@ -55,7 +55,7 @@ using Column = DTensor<double, 2, DeviceMesh<Host, tp>, Placements<Shard<0>>>;
 auto meshes(const Tracked<Rows>& x, const Column& y) { return x * y; }
 #endif
 
-#ifdef collective_of_a_tracked_tensor  // says: cleave: functional collectives take a local Tensor or the result of another one; redistribute a DTensor, and pass value() of a tensor that tracks gradients: neither gradients nor traces pass through functional collectives
+#ifdef collective_of_a_tracked_tensor  // says: cleave: functional collectives take a local Tensor or the result of another one; redistribute a DTensor, and pass value() of a tensor that tracks gradients: gradients do not pass through functional collectives
 auto collective(const World& world, const Tracked<Tensor<float, 1>>& x) {
   return functional::all_reduce(x, Sum{}, world);
 }

@@ -152,7 +152,7 @@ static_assert(check_expands<merged, merged_rows>() && check_expands<merged, merg
 static_assert(check_expands<merged, merged_rows, 3, 1>());
 #endif
 
-#ifdef collective_of_a_traced_tensor  // says: cleave: functional collectives take a local Tensor or the result of another one
+#ifdef collective_of_a_traced_tensor  // says: cleave: a traced value is communicated along an axis of the mesh that the program will run on: functional::all_reduce(x, Sum{}, spmd::mesh_axis(0))
 auto collective(const World& world, const Traced<float, 1>& x) {
   return functional::all_gather(x, 0, world);
 }

@@ -64,6 +64,29 @@ constexpr auto gradient_graph = frozen([] {
 constexpr std::array gradient_by_data{schema(S0{}), schema(R{}), schema(R{}), schema(R{})};
 constexpr Shape two_ranks(std::array<index_t, 1>{2});
 
+/// A pair of layers of tensor parallelism, forward and backward.
+struct ParallelLayers {
+  constexpr auto operator()(const auto& x, const auto& up, const auto& down) const {
+    const auto hidden = relu(matmul(x, up));
+    const auto y = resolve(matmul(hidden, down));
+    const auto dy = mul(y, 2.0f), dhidden = mul(matmul(dy, transpose(down)), hidden);
+    return std::tuple(resolve(matmul(dhidden, transpose(up))), matmul(transpose(x), dhidden),
+                      matmul(transpose(hidden), dy));
+  }
+};
+constexpr auto layers_graph = frozen([] {
+  return trace(ParallelLayers{}, arg<float>("x", {16, 8}), arg<float>("up", {8, 32}),
+               arg<float>("down", {32, 8}));
+});
+constexpr Program tensor_parallel() {
+  const std::array schemas{schema(R{}), schema(S1{}), schema(S0{})};
+  return start_early(coalesce(split_moves(expand(layers_graph, schemas), two_ranks), two_ranks),
+                     two_ranks);
+}
+// Tensor parallelism: one sum forward and one backward, which nothing merges.
+static_assert(rounds(tensor_parallel(), StepKind::all_reduce) == 2);
+static_assert(communications(tensor_parallel()) == 2);
+
 Tensor<float, 2> full_of(float value) {
   const Tensor<float, 2> x({8, 8});
   x.fill_(value);

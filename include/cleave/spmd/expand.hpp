@@ -244,9 +244,10 @@ class Expansion final : public Placer {
     if (rule.operands == 0) {
       asked.axes = program_.axes;
       home_[std::size_t(first)] = first_factory - int(factory_.size());
-      factory_.push_back({make_instruction(in, node), in.value(node.first), asked});
+      factory_.push_back({compute_of(node, in.node), in.value(node.first), asked});
       return true;
     }
+    if (node.axis >= 0) return place_collective(in, node);
     if (node.is_placement && asks) {  // nothing to compute
       home_[std::size_t(first)] = bring(in.id(node.operand[0]), asked, in.node, node.name, true);
       return true;
@@ -281,22 +282,21 @@ class Expansion final : public Placer {
     solution.computed[0] = solution.result[0] = kept;
   }
 
-  constexpr Instruction make_instruction(const Scope& in, const Node& node) const {
-    Instruction compute;
-    compute.kind = InstructionKind::compute;
-    compute.node = in.node;
-    compute.op = node.op;
-    compute.name = node.name;
-    compute.operands = node.operands();
-    compute.results = node.results();
-    compute.attributes = node.attributes;
-    return compute;
+  constexpr bool place_collective(const Scope& in, const Node& node) {
+    const int x = in.id(node.operand[0]);
+    Layout to = layout_of(x);
+    if (node.axis >= to.axes) return fail(FaultKind::collective_axis, in.node, -1, node.name);
+    if (to[node.axis] != node.taken)
+      return fail(FaultKind::collective_taken, in.node, 0, node.name);
+    to[node.axis] = node.given;
+    home_[std::size_t(in.id(node.first))] = bring(x, to, in.node, node.name, true);
+    return true;
   }
 
   constexpr void append_compute(const Scope& in, const Node& node,
                                 const std::array<int, std::size_t(max_operands)>& operand,
                                 const Solution& solution) {
-    program_.code.push_back(make_instruction(in, node));
+    program_.code.push_back(compute_of(node, in.node));
     program_.code.back().first = int(program_.values.size());
     program_.code.back().operand = operand;
     for (int k = 0; k < node.results(); ++k)

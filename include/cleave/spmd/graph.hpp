@@ -84,9 +84,11 @@ struct Node {
   std::array<int, std::size_t(max_operands)> operand{};  ///< values
   int first = 0;                                         ///< the value of the first result
   bool is_placement = false;                             ///< changes placements only
-  int like = -1;             ///< requested: the placements of this value, partials resolved
-  bool asks = false;         ///< requested: the placements `asked`
-  bool is_explicit = false;  ///< requested: no operand is redistributed
+  int like = -1;               ///< requested: the placements of this value, partials resolved
+  bool asks = false;           ///< requested: the placements `asked`
+  bool is_explicit = false;    ///< requested: no operand is redistributed
+  int axis = -1;               ///< of a functional collective: the axis of the mesh; else -1
+  Placement taken{}, given{};  ///< likewise: the placements of operand and result on that axis
   Layout asked{};
   Attributes attributes{};
 

@@ -84,17 +84,19 @@ struct PlacedValue {
 /// Why a graph cannot be expanded.
 enum class FaultKind : std::uint8_t {
   none,
-  schema_count,     ///< there are more or fewer schemas than inputs
-  schema_axes,      ///< a schema and the first one have different numbers of placements
-  mesh_axes,        ///< the mesh has more or fewer axes than the schemas
-  schema_shard,     ///< a schema shards a dimension that the input does not have
-  schema_partial,   ///< a schema is Partial by a reduction that the input's elements do not have
-  asked_axes,       ///< a node's request and the schemas have different numbers of placements
-  asked_shard,      ///< a node's request shards a dimension that its result does not have
-  asked_partial,    ///< a node's request contains Partial
-  repeats_sharded,  ///< an operand repeats a dimension of extent 1 that it shards
-  updates_partial,  ///< an input that is Partial is changed in place
-  not_explicit,     ///< explicit_communication: an operand would be redistributed
+  schema_count,      ///< there are more or fewer schemas than inputs
+  schema_axes,       ///< a schema and the first one have different numbers of placements
+  mesh_axes,         ///< the mesh has more or fewer axes than the schemas
+  schema_shard,      ///< a schema shards a dimension that the input does not have
+  schema_partial,    ///< a schema is Partial by a reduction that the input's elements do not have
+  asked_axes,        ///< a node's request and the schemas have different numbers of placements
+  asked_shard,       ///< a node's request shards a dimension that its result does not have
+  asked_partial,     ///< a node's request contains Partial
+  repeats_sharded,   ///< an operand repeats a dimension of extent 1 that it shards
+  updates_partial,   ///< an input that is Partial is changed in place
+  not_explicit,      ///< explicit_communication: an operand would be redistributed
+  collective_axis,   ///< a functional collective names an axis that the mesh does not have
+  collective_taken,  ///< its operand has another placement on that axis than it takes
 };
 
 constexpr const char* text_of(FaultKind kind) {
@@ -121,6 +123,12 @@ constexpr const char* text_of(FaultKind kind) {
     case FaultKind::not_explicit:
       return "explicit_communication: an operand would be redistributed; call redistribute before "
              "the operation";
+    case FaultKind::collective_axis: return "the mesh does not have that axis";
+    case FaultKind::collective_taken:
+      return "its operand has another placement on that axis: all_reduce and reduce_scatter take "
+             "Partial of their reduction, all_gather a shard of its dimension, all_to_all one of "
+             "the dimension that it concatenates; redistribute it to that, or call redistribute "
+             "instead";
   }
   return "";
 }

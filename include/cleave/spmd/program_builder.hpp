@@ -10,6 +10,20 @@
 
 namespace cleave::spmd::detail {
 
+/// The instruction of a node's operation, without operands and results.
+/// @param number  of the node
+constexpr Instruction compute_of(const Node& node, int number) {
+  Instruction compute;
+  compute.kind = InstructionKind::compute;
+  compute.node = number;
+  compute.op = node.op;
+  compute.name = node.name;
+  compute.operands = node.operands();
+  compute.results = node.results();
+  compute.attributes = node.attributes;
+  return compute;
+}
+
 /// Appends to a program.
 struct ProgramBuilder {
   Program program{};

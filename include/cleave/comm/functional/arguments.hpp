@@ -27,7 +27,7 @@ struct Argument {
   static_assert(sizeof(X*) == 0,
                 "cleave: functional collectives take a local Tensor or the result of another one; "
                 "redistribute a DTensor, and pass value() of a tensor that tracks gradients: "
-                "neither gradients nor traces pass through functional collectives");
+                "gradients do not pass through functional collectives");
   using type = Tensor<float, 1>;
   static type of(const X&);
 };
