@@ -80,3 +80,4 @@
 #include <cleave/ops/stencil/exchange_halo_async.hpp>
 #include <cleave/ops/stencil/explain_stencil.hpp>
 #include <cleave/ops/transforms/fourier.hpp>
+#include <cleave/ops/transforms/spectral.hpp>

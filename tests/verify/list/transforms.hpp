@@ -1,7 +1,10 @@
 // Fourier transforms.
 #pragma once
 
+#include <complex>
+
 #include <cleave/ops/transforms/fourier.hpp>
+#include <cleave/ops/transforms/spectral.hpp>
 
 #include "listed.hpp"
 
@@ -11,6 +14,13 @@ namespace cleave::ops {
 using LineParts = PartsOf<FourierLines<0, false>, RealLines<0>, HermitianLines<0>>;
 
 namespace listing {
+
+/// A factor that depends on both wave numbers, with an imaginary part.
+struct SomeWaves {
+  constexpr std::complex<double> operator()(const WaveNumbers<2>& k) const {
+    return {0.5 + k[0], k[1] - 2};
+  }
+};
 
 template <class Visit>
 constexpr void each_transform(const Visit& visit) {
@@ -29,6 +39,9 @@ constexpr void each_transform(const Visit& visit) {
       "irfft(x, dim<0, 1>{}, -1, Norm::none)",
       [](const auto& x) { return irfft(x, dim<0, 1>{}, -1, cleave::Norm::none); }, "",
       HermitianFourier<1, 1>{}));
+  visit(listed<TimesOfWaves<SomeWaves, 2, 1>, SameTypes<1, Complex>, DimsOf<2>>(
+      "spectral(x, f); its factor of each mode",
+      [](const auto& x) { return call_op(TimesOfWaves<SomeWaves, 2, 1>{}, x); }));
 }
 
 }  // namespace listing

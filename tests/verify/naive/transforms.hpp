@@ -62,4 +62,16 @@ inline Naive naive_of(ops::HermitianFourier<1, 1>) {
   return naive;
 }
 
+/// The factor of element [i, j], j being a wave number itself.
+inline Naive naive_of(ops::TimesOfWaves<ops::listing::SomeWaves, 2, 1>) {
+  return {[](const Arrays& x) {
+    Numbers y(x[0].shape);
+    for (const naive::Indices& at : naive::all_indices(y.shape)) {
+      const index_t n = y.shape[0], i = 2 * at[0] < n ? at[0] : at[0] - n;
+      y.at(at) = x[0].at(at) * Number64(0.5 + double(i), double(at[1]) - 2);
+    }
+    return y;
+  }};
+}
+
 }  // namespace cleave::testing
