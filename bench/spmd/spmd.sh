@@ -3,8 +3,10 @@
 # against a loop written by hand, a training step against calls, and collectives that are merged and
 # hidden.
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
-ninja -C build-bench bench/spmd bench/spmd_fused_chain bench/spmd_gpt_step bench/spmd_rounds >&2
+ninja -C build-bench bench/spmd bench/spmd_auto_schemas bench/spmd_fused_chain \
+  bench/spmd_gpt_step bench/spmd_rounds >&2
 build-bench/bench/spmd
+build-bench/bench/spmd_auto_schemas
 build-bench/bench/spmd_fused_chain
 OPENBLAS_NUM_THREADS=1 build-bench/bench/spmd_gpt_step
 OPENBLAS_NUM_THREADS=1 build-bench/bench/spmd_rounds

@@ -5,7 +5,10 @@
 #include <cleave/spmd/call_program.hpp>
 #include <cleave/spmd/check_expands.hpp>
 #include <cleave/spmd/count.hpp>
+#include <cleave/spmd/draw_dot.hpp>
+#include <cleave/spmd/draw_svg.hpp>
 #include <cleave/spmd/expand.hpp>
+#include <cleave/spmd/find_schemas.hpp>
 #include <cleave/spmd/frozen.hpp>
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/passes/coalesce.hpp>
@@ -14,7 +17,9 @@
 #include <cleave/spmd/passes/shift_moves.hpp>
 #include <cleave/spmd/passes/split_moves.hpp>
 #include <cleave/spmd/passes/start_early.hpp>
+#include <cleave/spmd/print_passes.hpp>
 #include <cleave/spmd/print_program.hpp>
+#include <cleave/spmd/print_schemas.hpp>
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/run_program.hpp>
 #include <cleave/spmd/then.hpp>

@@ -39,7 +39,7 @@ namespace detail {
 
 /// The pass over the nodes of a graph.
 template <AnyGraph G>
-class Expansion final : public Placer {
+class Expansion final : public Placer {  // final: NOLINT(*virtual-class-destructor)
  public:
   constexpr Expansion(const G& of, std::span<const Layout> placed, const ExpandOptions& options)
       : graph_(of),

@@ -24,9 +24,11 @@ struct MemoryPlan {
   /// Of each value, in bytes from the beginning of the block; elsewhere: inputs, constants, outputs
   /// and what they view, and the results of redistributions, factories and views.
   std::vector<index_t> offset{};
-  std::vector<index_t> bytes{};  ///< of each value
-  index_t block = 0;             ///< bytes of the block
-  index_t outside = 0;           ///< most bytes elsewhere at a time, without inputs
+  std::vector<index_t> bytes{};   ///< of each value
+  std::vector<index_t> in_use{};  ///< bytes of the values that live during each instruction,
+                                  ///< without inputs: the memory over the time of a run
+  index_t block = 0;              ///< bytes of the block
+  index_t outside = 0;            ///< most bytes elsewhere at a time, without inputs
   /// The most bytes at a time, without inputs and what kernels and redistributions use meanwhile.
   constexpr index_t peak() const { return block + outside; }
 };
@@ -161,12 +163,14 @@ class MemoryPlanner {
             under < 0 ? free_.take(room(v)) : plan_.offset[std::size_t(under)];
         if (under >= 0) std::erase(held_, under);
         held_.push_back(v);
+        in_block_ += room(v) - (under < 0 ? 0 : room(under));
       } else if (is_kernel(i) || i.operands == 0 || allocates(i)) {
         outside_ += plan_.bytes[std::size_t(v)];
         plan_.outside = std::max(plan_.outside, outside_);
         elsewhere_.push_back(v);
       }
     }
+    plan_.in_use.push_back(in_block_ + outside_);
     if (now + 1 == run.end) release(now);
   }
 
@@ -211,8 +215,11 @@ class MemoryPlanner {
 
   /// Frees what is not needed after an instruction.
   constexpr void release(int now) {
-    for (const int v : held_)
-      if (until_[std::size_t(v)] <= now) free_.give(plan_.offset[std::size_t(v)], room(v));
+    for (const int v : held_) {
+      if (until_[std::size_t(v)] > now) continue;
+      free_.give(plan_.offset[std::size_t(v)], room(v));
+      in_block_ -= room(v);
+    }
     std::erase_if(held_, [&](int v) { return until_[std::size_t(v)] <= now; });
     for (const int v : elsewhere_)
       if (until_[std::size_t(v)] <= now) outside_ -= plan_.bytes[std::size_t(v)];
@@ -229,7 +236,8 @@ class MemoryPlanner {
   std::vector<int> elsewhere_{};  ///< values that have memory of their own now
   std::vector<int> viewed_{};     ///< values of which the current run reads views
   FreeList free_{};
-  index_t outside_ = 0;
+  index_t in_block_ = 0;  ///< bytes of `held_`
+  index_t outside_ = 0;   ///< of `elsewhere_`
 };
 
 }  // namespace detail
