@@ -30,27 +30,25 @@ struct Windows {
   index_t span() const { return (size - 1) * dilation + 1; }
 };
 
-enum class Reads { elements, positions };
+enum class Reads { window, overlapping };
 
-/// The indices of n along a dimension that result i reads: elements of its window, or positions of
-/// windows that overlap it.
+/// The indices of n along a dimension that result i reads: those in its window, or those whose
+/// windows overlap it.
 std::set<index_t> read_by(index_t i, const Windows& windows, index_t n, Reads what) {
   std::set<index_t> all;
   for (index_t k = 0; k < windows.span(); ++k)
     for (index_t from = 0; from < n; ++from)
-      if (what == Reads::elements ? from == i * windows.stride - windows.padding + k
-                                  : i == from * windows.stride - windows.padding + k)
+      if (what == Reads::window ? from == i * windows.stride - windows.padding + k
+                                : i == from * windows.stride - windows.padding + k)
         all.insert(from);
   return all;
 }
 
 /// Calls op(x) and compares what this rank receives with what its part of the result reads and it
 /// lacks, from the first to the last index of each dimension. There is one exchange, or none.
-///
-/// @param each  elements per index along all sharded dimensions
 template <class X, class Op>
 void check_windows(const std::string& name, const X& x, const Op& op, const Windows& windows,
-                   index_t each, Reads what = Reads::elements) {
+                   Reads what = Reads::window) {
   CommTrace trace(x.mesh());
   const auto y = op(x);
   using Y = std::remove_cvref_t<decltype(y)>;
@@ -75,7 +73,7 @@ void check_windows(const std::string& name, const X& x, const Op& op, const Wind
             std::to_string(windows.padding) + ", dilation " + std::to_string(windows.dilation),
         [&] {
           CHECK(trace.received_bytes() ==
-                (needed - had) * images * each * index_t(sizeof(typename X::value_type)));
+                (needed - had) * images * channels * index_t(sizeof(typename X::value_type)));
           CHECK(trace.count() == (x.mesh().state().size() > 1));
         });
 }
@@ -139,16 +137,14 @@ void check_all(const Mesh& mesh, const std::array<index_t, std::size_t(N)>& exte
         [&](const auto& of) {
           return Calls<N>::conv(of, weights(filters, channels), with(Convolution<N>{}));
         },
-        windows, channels);
-    index_t products = filters;
-    for (int d = 0; d < N; ++d) products *= windows.size;
+        windows);
     check_windows(
         "conv_transpose" + dims, x,
         [&](const auto& of) {
           return Calls<N>::transposed(of, weights(channels, filters),
                                       with(TransposedConvolution<N>{}));
         },
-        windows, products, Reads::positions);
+        windows, Reads::overlapping);
     if constexpr (N < 3) {
       const ChannelGroups each{channels};
       check_windows(
@@ -156,19 +152,18 @@ void check_all(const Mesh& mesh, const std::array<index_t, std::size_t(N)>& exte
           [&](const auto& of) {
             return Calls<N>::conv(of, weights(channels, 1), each, with(Convolution<N>{}));
           },
-          windows, channels);
+          windows);
       check_windows(
           "grouped conv_transpose" + dims, x,
           [&](const auto& of) {
             return Calls<N>::transposed(of, weights(channels, 1), each,
                                         with(TransposedConvolution<N>{}));
           },
-          windows, products / filters * channels, Reads::positions);
+          windows, Reads::overlapping);
     }
     check_windows(
         "max_pool" + dims, x,
-        [&](const auto& of) { return Calls<N>::largest(of, with(Pooling<N>{})); }, windows,
-        channels);
+        [&](const auto& of) { return Calls<N>::largest(of, with(Pooling<N>{})); }, windows);
     for (const bool counts : {true, false})
       check_windows(
           "avg_pool" + dims, x,
@@ -177,7 +172,7 @@ void check_all(const Mesh& mesh, const std::array<index_t, std::size_t(N)>& exte
             how.count_include_pad = counts;
             return Calls<N>::mean(of, how);
           },
-          windows, channels);
+          windows);
   }
 }
 

@@ -10,6 +10,7 @@
 namespace cleave::ops {
 
 using ConvolutionParts = PartsOf<Conv<1, false>, Convolve<1, false>>;
+using TransposedParts = PartsOf<ConvTranspose<1, false>, ConvolveTransposed<1, false>>;
 using PoolingParts =
     PartsOf<MaxPool<1>, LargestOfWindows<1u>, FirstOfWindows<1u>, WithoutPadding<1>>;
 

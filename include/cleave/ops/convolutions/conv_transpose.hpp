@@ -5,19 +5,21 @@
 //     // y[S0,P]      = conv_transpose2d(x[S0,S1,..], weight[S0,R,..])    the channels of x: a sum
 //
 // Images, channels, rows and columns may be sharded. Along sharded rows and columns, ranks receive
-// the products of neighbouring shards that overlap their part of the result.
+// the elements of neighbouring shards whose windows overlap their part of the result.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <type_traits>
 
 #include <cleave/core/error.hpp>
 #include <cleave/ops/convolutions/conv.hpp>
 #include <cleave/ops/convolutions/windows.hpp>
+#include <cleave/ops/convolutions/windows_by_filters.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
-#include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
 
 namespace cleave {
@@ -34,30 +36,6 @@ struct TransposedConvolution {
 
 namespace detail {
 
-/// "bcpq,cnuv->bnpuqv": the products of which a transposed convolution is sums.
-template <int N, bool Grouped>
-struct TransposedText {
-  static_assert(N + 2 + N + Grouped <= max_dims,
-                "cleave: conv_transpose3d has no groups of channels: their windows have nine "
-                "dimensions");
-  static constexpr RuleText joined(const char* start, const char* end) {
-    RuleText letters;
-    letters += start;
-    if (Grouped) letters += 'g';
-    letters += end;
-    return letters;
-  }
-  static constexpr RuleText text = factors_text(joined("b", N == 1   ? "cp"
-                                                            : N == 2 ? "cpq"
-                                                                     : "cpqr"),
-                                                joined("", N == 1   ? "cnu"
-                                                           : N == 2 ? "cnuv"
-                                                                    : "cnuvw"),
-                                                joined("b", N == 1   ? "npu"
-                                                            : N == 2 ? "npuqv"
-                                                                     : "npuqvrw"));
-};
-
 /// bias[n] as [n, 1, ..], which repeats along N dimensions.
 template <int N>
 constexpr auto before_images(const auto& bias) {
@@ -69,27 +47,137 @@ constexpr auto before_images(const auto& bias) {
 
 namespace ops {
 
+/// y[b, c, ..] = sum over n, p and u of x[b, n, p] · filters[n, c, u], where position p of the
+/// windows of y has y's element at its element u.
+///
+///     // y[S0] = x[S0], filters[R]     images
+///     // y[S1] = x[R],  filters[S1]    channels of the result
+///     // y[S2] = x[S2], filters[R]     rows: a rank receives the elements whose windows overlap it
+///     // y[P]  = x[S1], filters[S0]    channels of x
+template <int N, bool Grouped>
+struct ConvolveTransposed {
+  using Text = cleave::detail::ConvolutionText<N, Grouped>;
+  static constexpr int first_dim = 2 + Grouped;  ///< of rows
+
+  std::array<cleave::detail::WindowSteps, std::size_t(N)> along{};  ///< extents are those of y
+
+  static constexpr const char* name = N == 1   ? "conv_transpose1d"
+                                      : N == 2 ? "conv_transpose2d"
+                                               : "conv_transpose3d";
+  static constexpr bool needs_box = true;
+  static constexpr const char* partials = "sum,R->sum; R,sum->sum; avg,R->avg; R,avg->avg";
+
+  static constexpr RuleText factors(const std::array<int, 2>&) {
+    return cleave::detail::factors_text(Text::result, Text::filters,
+                                        Text::joined("b", N == 1   ? "cx"
+                                                          : N == 2 ? "cxy"
+                                                                   : "cxyz"));
+  }
+  static constexpr RuleText replicated(const std::array<int, 2>&) {
+    RuleText text;
+    text += N == 1 ? "u" : N == 2 ? "uv" : "uvw";
+    return text;
+  }
+  static constexpr RuleText reads(const std::array<int, 2>&) {
+    RuleText text;
+    text += N == 1 ? "px" : N == 2 ? "pxqy" : "pxqyrz";
+    return text;
+  }
+  constexpr DimMap read_map(int, int d, const OperandRef*) const {
+    const auto& by = along[std::size_t(d - first_dim)];
+    return {1, by.stride, by.padding + by.stride - by.span(), by.padding};
+  }
+  constexpr Shape extents() const {
+    Shape shape;
+    for (const auto& by : along) shape[shape.dims++] = by.extent;
+    return shape;
+  }
+
+  template <class Device, class T>
+  void kernel(const kernels::On<Device>& on, const Task& task, const kernels::Strided<T>& y,
+              const kernels::Strided<const T>& x, const kernels::Strided<const T>& filters) const {
+    fill_elements(on, y, T(0));
+    if (x.extents.product() == 0 || filters.extents.product() == 0) return;
+    Shape first = Shape::filled(N, 0);
+    for (int i = 0; i < N; ++i)
+      first[i] = cleave::detail::first_place(
+          along[std::size_t(i)], task.in_box->begin[first_dim + i], task.box->begin[first_dim + i]);
+    const index_t images = x.extents[0], step = std::is_same_v<Device, Host> ? 1 : images;
+    kernels::Strided<T> products = products_of(x, filters, step);
+    const std::shared_ptr<void> memory =
+        allocate_bytes(Device{}, std::size_t(products.extents.product()) * sizeof(T));
+    products.data = static_cast<T*>(memory.get());
+    for (index_t i = 0; i < images; i += step) {
+      contract(on, letters, products, every(x, 0, i, 1, step), filters);
+      cleave::detail::add_windows<first_dim>(
+          on, along, first, every(y, 0, i, 1, step),
+          kernels::Strided<const T>{products.data, products.extents, products.strides});
+    }
+  }
+
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x,
+                          const auto& filters) const {
+    return call_op(Convolve<N, Grouped>{}, windows(g, x, filters), conj(filters));
+  }
+  constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& x,
+                          const auto& filters) const {
+    return call_op(typename Text::template Product<typename Text::OfFilters>{}, conj(x),
+                   windows(g, x, filters));
+  }
+
+ private:
+  static constexpr kernels::Contraction letters =
+      Text::contraction(Text::result, Text::filters, Text::windows);
+
+  constexpr auto windows(const auto& g, const auto& x, const auto& filters) const {
+    Windows<first_dim, N> op{along};
+    for (int i = 0; i < N; ++i) {
+      op.along[std::size_t(i)].size = int(shape_of(filters)[first_dim + i]);
+      op.along[std::size_t(i)].extent = int(shape_of(x)[first_dim + i]);
+    }
+    return call_op(op, g);
+  }
+  /// The products of some images, as windows; in memory [groups, channels, elements, images,
+  /// positions], in which order a matrix product computes them.
+  template <class T>
+  static kernels::Strided<T> products_of(const kernels::Strided<const T>& x,
+                                         const kernels::Strided<const T>& filters, index_t images) {
+    constexpr int dims = first_dim + 2 * N;
+    kernels::Strided<T> y{nullptr, Shape::filled(dims, images), Shape::filled(dims, 0)};
+    if constexpr (Grouped) y.extents[1] = filters.extents[0];
+    y.extents[first_dim - 1] = filters.extents[1 + Grouped];
+    index_t stride = 1;
+    const auto place = [&](int d) { y.strides[d] = stride, stride *= y.extents[d]; };
+    for (int i = 0; i < N; ++i) {
+      y.extents[first_dim + 2 * i] = x.extents[first_dim + i];
+      y.extents[first_dim + 2 * i + 1] = filters.extents[2 + Grouped + i];
+    }
+    for (int i = N; i-- > 0;) place(first_dim + 2 * i);
+    place(0);
+    for (int i = N; i-- > 0;) place(first_dim + 2 * i + 1);
+    place(first_dim - 1);
+    if constexpr (Grouped) place(1);
+    return y;
+  }
+};
+
 /// A transposed convolution over N dimensions.
 template <int N, bool Grouped>
 struct ConvTranspose : Composite {
   TransposedConvolution<N> how{};
   index_t groups = 1;
 
-  static constexpr const char* name = N == 1   ? "conv_transpose1d"
-                                      : N == 2 ? "conv_transpose2d"
-                                               : "conv_transpose3d";
+  static constexpr const char* name = ConvolveTransposed<N, Grouped>::name;
 
   constexpr auto body(const auto& x, const auto& weight, const auto&... bias) const {
-    using Text = cleave::detail::TransposedText<N, Grouped>;
-    OverlapAdd<2 + Grouped, N> sums;
-    for (std::size_t i = 0; i < std::size_t(N); ++i) sums.along[i] = steps(x, weight, int(i));
-    using Products = Contract<decltype(cleave::detail::einsum_of<Text>())>;
+    ConvolveTransposed<N, Grouped> op;
+    for (std::size_t i = 0; i < std::size_t(N); ++i) op.along[i] = steps(x, weight, int(i));
     if constexpr (Grouped) {
-      const auto products = call_op(Products{}, grouped<1>(x), grouped<0>(weight));
       const index_t filters = shape_of(weight)[1] * groups;
-      return plus_bias(call_op(Flatten<1, 2>{filters}, call_op(sums, products)), bias...);
+      return plus_bias(
+          call_op(Flatten<1, 2>{filters}, call_op(op, grouped<1>(x), grouped<0>(weight))), bias...);
     } else {
-      return plus_bias(call_op(sums, call_op(Products{}, x, weight)), bias...);
+      return plus_bias(call_op(op, x, weight), bias...);
     }
   }
 
@@ -165,8 +253,8 @@ constexpr auto transposed_convolution(const X& x, const W& weight, index_t group
 ///                on the axes that shard channels of x
 /// @collective    every rank of the mesh, if an operand has to be redistributed, or rows or columns
 ///                are sharded
-/// @cost          memory for the windows of the result of all images; receives those positions of
-///                windows that overlap the rank's part of the result
+/// @cost          memory for the windows of the result of one image (on a GPU: of all images);
+///                receives the elements of x whose windows overlap the rank's part of the result
 /// @throws Error  if the channels do not match, a stride or a dilation is below 1, a padding is
 ///                negative, or an output padding is not below the stride or the dilation
 template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>

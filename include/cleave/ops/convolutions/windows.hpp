@@ -149,6 +149,52 @@ struct Windows {
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const X& x) const;
 };
 
+}  // namespace ops
+
+namespace detail {
+
+/// Where in a part of a result the first element of the first window of a part of windows is.
+constexpr index_t first_place(const WindowSteps& by, index_t first_window, index_t first_result) {
+  return first_window * by.stride - by.padding - first_result;
+}
+
+/// Adds overlapping windows to y.
+///
+/// @param first  the first element of the first window in y, per dimension of windows
+/// @param x      positions and elements of windows, for each dimension from D on
+template <int D, std::size_t N, class T>
+void add_windows(const auto& on, const std::array<WindowSteps, N>& along, const Shape& first,
+                 const kernels::Strided<T>& y, const kernels::Strided<const T>& x) {
+  if (x.extents.product() == 0) return;
+  Shape sizes = Shape::filled(int(N), 0), k = sizes;
+  for (int i = 0; i < int(N); ++i) sizes[i] = x.extents[D + 2 * i + 1];
+  do {
+    kernels::Strided<T> to = y;
+    kernels::Strided<const T> from = x;
+    bool is_empty = false;
+    for (int i = 0; i < int(N); ++i) {
+      const auto& by = along[std::size_t(i)];
+      const index_t place = first[i] + k[i] * by.dilation;  // x[p] is at y[place + p * stride]
+      from = kernels::at_index(from, D + i + 1, k[i]);
+      const auto at_least = [&](index_t index) {
+        return std::clamp<index_t>(-floor_divide(place - index, by.stride), 0, from.extents[D + i]);
+      };
+      const index_t begin = at_least(0), count = at_least(y.extents[D + i]) - begin;
+      is_empty = is_empty || count <= 0;
+      if (is_empty) break;
+      to = every(to, D + i, place + begin * by.stride, by.stride, count);
+      from = every(from, D + i, begin, 1, count);
+    }
+    if (!is_empty)
+      map_elements(on, ops::Add{}, to, kernels::Strided<const T>{to.data, to.extents, to.strides},
+                   from);
+  } while (next_index(sizes, k));
+}
+
+}  // namespace detail
+
+namespace ops {
+
 /// Merges positions and elements of windows, from dimension D on, into N dimensions of `extent`
 /// elements, each the sum over all windows that contain it; 0 if no window does. Windows may reach
 /// beyond both edges.
@@ -185,33 +231,11 @@ struct OverlapAdd {
   void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
               const kernels::Strided<const T>& x) const {
     fill_elements(on, y, T(0));
-    if (x.extents.product() == 0) return;
-    Shape sizes = Shape::filled(N, 0), k = sizes;
-    for (int i = 0; i < N; ++i) sizes[i] = x.extents[D + 2 * i + 1];
-    do {
-      kernels::Strided<T> to = y;
-      kernels::Strided<const T> from = x;
-      bool is_empty = false;
-      for (int i = 0; i < N; ++i) {
-        const auto& by = along[std::size_t(i)];
-        // position p of x is at y[place + p * stride]
-        const index_t place = task.in_box->begin[D + 2 * i] * by.stride + k[i] * by.dilation -
-                              by.padding - task.box->begin[D + i];
-        from = kernels::at_index(from, D + i + 1, k[i]);
-        const auto at_least = [&](index_t index) {
-          return std::clamp<index_t>(-floor_divide(place - index, by.stride), 0,
-                                     from.extents[D + i]);
-        };
-        const index_t first = at_least(0), count = at_least(y.extents[D + i]) - first;
-        is_empty = is_empty || count <= 0;
-        if (is_empty) break;
-        to = every(to, D + i, place + first * by.stride, by.stride, count);
-        from = every(from, D + i, first, 1, count);
-      }
-      if (!is_empty)
-        map_elements(on, Add{}, to, kernels::Strided<const T>{to.data, to.extents, to.strides},
-                     from);
-    } while (next_index(sizes, k));
+    Shape first = Shape::filled(N, 0);
+    for (int i = 0; i < N; ++i)
+      first[i] = cleave::detail::first_place(along[std::size_t(i)], task.in_box->begin[D + 2 * i],
+                                             task.box->begin[D + i]);
+    cleave::detail::add_windows<D>(on, along, first, y, x);
   }
   static constexpr unsigned gradient_reads = 0;
   template <class X>

@@ -77,23 +77,28 @@ struct ConvolutionText {
     return mask;
   }();
 
-  /// Letters of filters (with a leading dimension for images), windows and the result.
-  static constexpr kernels::Contraction letters = [] {
+  /// The contraction of two arrays with these letters. @param y  those of the result
+  static constexpr kernels::Contraction contraction(const RuleText& x, const RuleText& w,
+                                                    const RuleText& y) {
     const auto place = [](const RuleText& text, char letter) {
       for (std::size_t d = 0; d < text.size; ++d)
-        if (text.text[d] == letter) return int(d);
-      return -1;
+        if (text.text[d] == letter) return std::int8_t(d);
+      return std::int8_t(-1);
     };
+    kernels::Contraction letters;
+    for (const char letter : {'b', 'g', 'n', 'p', 'q', 'r', 'c', 'u', 'v', 'w'})
+      if (const kernels::Contraction::Index index{place(x, letter), place(w, letter),
+                                                  place(y, letter)};
+          index.x >= 0 || index.w >= 0)
+        letters.index[std::size_t(letters.count++)] = index;
+    return letters;
+  }
+  /// Of filters (with a leading dimension for images), windows and the result.
+  static constexpr kernels::Contraction letters = [] {
     RuleText with_images;
     with_images += 'b';
     with_images += filters;
-    kernels::Contraction letters;
-    for (const char letter : {'b', 'g', 'n', 'p', 'q', 'r', 'c', 'u', 'v', 'w'})
-      if (const int of_windows = place(windows, letter), of_filters = place(with_images, letter);
-          of_windows >= 0 || of_filters >= 0)
-        letters.index[std::size_t(letters.count++)] = {
-            std::int8_t(of_filters), std::int8_t(of_windows), std::int8_t(place(result, letter))};
-    return letters;
+    return contraction(with_images, windows, result);
   }();
 };
 
