@@ -17,4 +17,5 @@
 #include "../ops/stencil/test_stencil.cpp"
 #include "../ops/stencil/test_stencil_ranks.cpp"
 #include "../ops/stencil/test_stencil_reach.cpp"
+#include "stencil_gradients.cpp"
 #include "training.cpp"

@@ -3,7 +3,6 @@
 // sent to be added, so the bits are the same on every mesh.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -14,141 +13,112 @@
 
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/dual.hpp>
+#include <cleave/ops/engine/operand.hpp>
 #include <cleave/ops/stencil/apply.hpp>
-#include <cleave/ops/stencil/strided_gradient.hpp>
+#include <cleave/ops/stencil/gradient_reach.hpp>
 
 namespace cleave::detail {
 
-/// The kinds of edges, per dimension and side.
-template <class E, int Dims>
-struct EdgeKinds;
-template <class... E, int Dims>
-struct EdgeKinds<Edges<E...>, Dims> {
-  static constexpr std::array<EdgeKind, 2> of(int d) {
-    const std::array<EdgeKind, 2> kinds[] = {of_sides<E>()...};
-    return kinds[sizeof...(E) == 1 ? 0 : d];
+/// Whether an offset from the centre of a result leads to an element, `seed` from that centre.
+/// @tparam NearEdge  false: elements near edges are not asked for
+template <class Reads, int D, bool NearEdge>
+CLEAVE_HOST_DEVICE constexpr bool reads_element(int by, int seed, index_t element, index_t extent) {
+  if constexpr (NearEdge && Reads::mirrors(D)) {
+    constexpr auto kinds = Reads::Kinds::of(D);
+    return resolved_index(kinds[0], kinds[1], false, extent, element - seed + by) == element;
+  } else {
+    return by == seed;
   }
-  template <class One>
-  static constexpr std::array<EdgeKind, 2> of_sides() {
-    if constexpr (is_sides<One>) return {decltype(One::low)::kind, decltype(One::high)::kind};
-    else return {One::kind, One::kind};
-  }
-  static constexpr bool mirrors(int d, int side) {
-    return of(d)[std::size_t(side)] == EdgeKind::neumann ||
-           of(d)[std::size_t(side)] == EdgeKind::mirror;
-  }
-};
+}
 
-/// A field around an element elsewhere, as dual numbers: the slope is 1 where the element of the
-/// gradient is read, also beyond an edge.
-template <class Field, int Dims, bool Varies, class E>
+/// A field around the centre of a result, read from where the gradient's element is, as dual
+/// numbers: the slope is 1 where that element is read, directly or beyond an edge.
+template <class Reads, class Field, int Dims, bool Varies, bool NearEdge>
 struct DualField {
-  using Kinds = EdgeKinds<E, Dims>;
+  using Kinds = typename Reads::Kinds;
 
-  const Field& field;      ///< around the element of the gradient
-  const int* shift;        ///< the offset of the element elsewhere
+  const Field& field;
+  const int* moved;        ///< from where the field is read to the centre of the result
+  const int* seed;         ///< the offset at which the gradient's element is read
+  const index_t* element;  ///< of the gradient
   const index_t* extents;  ///< of the field of the gradient
+  const index_t* result;   ///< not wrapped
+  const index_t* results;  ///< their number
 
   template <class... I>
   CLEAVE_HOST_DEVICE constexpr auto operator()(I... offset) const {
     static_assert(sizeof...(I) == std::size_t(Dims));
     const int by[] = {int(offset)...};
     return [&]<std::size_t... D>(std::index_sequence<D...>) {
-      const auto value = field(by[D] + shift[D]...);
+      const auto value = field(by[D] + moved[D]...);
       using V = std::remove_cvref_t<decltype(value)>;
       bool is_seed = Varies;
-      if constexpr (Varies) is_seed = (reads_element<int(D)>(by[D]) && ...);
+      if constexpr (Varies)
+        is_seed =
+            (reads_element<Reads, int(D), NearEdge>(by[D], seed[D], element[D], extents[D]) && ...);
       return kernels::Dual<V>(value, V(is_seed ? 1 : 0));
     }(std::make_index_sequence<std::size_t(Dims)>{});
   }
   CLEAVE_HOST_DEVICE constexpr index_t index(int d) const {
-    const index_t i = field.index(d) + shift[d], n = extents[d];
-    return Kinds::of(d)[0] == EdgeKind::periodic ? (i % n + n) % n : i;
-  }
-
- private:
-  template <int D>
-  CLEAVE_HOST_DEVICE constexpr bool reads_element(int offset) const {
-    if constexpr (Kinds::mirrors(D, 0) || Kinds::mirrors(D, 1)) {
-      const index_t element = field.index(D);
-      return resolved_index(Kinds::of(D)[0], Kinds::of(D)[1], false, extents[D],
-                            element + shift[D] + offset) == element;
-    } else {
-      return shift[D] + offset == 0;
-    }
+    const index_t i = result[d], n = results[d];
+    return Kinds::is_periodic(d) ? (i % n + n) % n : i;
   }
 };
 
-/// The gradient of S with edges E with respect to operand I, of operands T: its fields are the
-/// cotangents of the results, then the operands. Its edges are those of `gradient_edges`.
-template <class S, int I, int Dims, class E, std::size_t Results, class... T>
-class StencilGradient : public Stencil {
-  using Kinds = EdgeKinds<E, Dims>;
-  static constexpr Reach of_field() { return reaches_of<S, T...>.of[I]; }
+template <class Reads, bool HasStride>
+struct GradientStride : Stencil {};
+template <class Reads>
+struct GradientStride<Reads, true> : Stencil {
+  static constexpr auto stride = Reads::strides();
+};
 
-  /// The first element of the results, as an index of the fields.
-  static constexpr std::array<int, std::size_t(Dims)> first_result() {
-    std::array<int, std::size_t(Dims)> first{};
-    for (int d = 0; d < Dims; ++d)
-      if (Kinds::of(d)[0] == EdgeKind::none)
-        for (const Reach& read : reaches_of<S, T...>.of)
-          first[std::size_t(d)] = std::max(first[std::size_t(d)], -read.lo[d]);
-    return first;
-  }
-  /// The offsets of results that read an element.
-  static constexpr Reach readers() {
-    const Reach of = of_field();
-    Reach result{Dims};
-    result.corners = of.corners;
-    for (int d = 0; d < Dims; ++d) {
-      const int most = std::max(-of.lo[d], of.hi[d]);
-      const bool mirrors = Kinds::mirrors(d, 0) || Kinds::mirrors(d, 1);
-      const Sides sides = mirrors ? Sides(most) : Sides(-of.hi[d], -of.lo[d]);
-      result.lo[d] = sides.lo, result.hi[d] = sides.hi;
-    }
-    return result;
-  }
+/// The gradient of a stencil. @see GradientReach  Its edges are those of `gradient_edges`.
+template <class S, int I, int Dims, class E, std::size_t Results, class... T>
+class StencilGradient
+    : public GradientStride<GradientReach<S, I, Dims, E, Results, T...>, declares_stride<S>> {
+  using Reads = GradientReach<S, I, Dims, E, Results, T...>;
+  using Kinds = typename Reads::Kinds;
+  static constexpr auto each_dim = std::make_index_sequence<std::size_t(Dims)>{};
 
  public:
   static constexpr const char* name = S::name;
   /// The result has the extents and the element type of this operand.
   static constexpr std::size_t result_like = Results + std::size_t(I);
-  static constexpr auto reach = [] {
-    std::array<Reach, Results + sizeof...(T)> result{};
-    for (std::size_t k = 0; k < result.size(); ++k) {
-      Reach& here = result[k];
-      here.dims = Dims;
-      here.corners = of_field().corners || k >= Results;
-      for (int d = 0; d < Dims; ++d) {
-        const Reach other = k < Results ? Reach{} : reaches_of<S, T...>.of[k - Results];
-        const int first = k < Results ? first_result()[std::size_t(d)] : 0;
-        const Reach around = readers();
-        const Sides sides(around.lo[d] + other.lo[d] - first, around.hi[d] + other.hi[d] - first);
-        here.lo[d] = sides.lo, here.hi[d] = sides.hi;
-      }
-    }
-    return result;
-  }();
+  static constexpr std::size_t operands_within = Results;
+  static constexpr auto reach = Reads::reaches();
 
   explicit StencilGradient(const S& stencil) : stencil_(stencil) {}
 
   /// The gradient for fields of these extents.
-  /// @throws Error if edges mirror elements of a field that ends before the results
+  /// @throws Error if edges mirror elements of a field that ends before the results, or if a field
+  ///               has no period in which it is read
   StencilGradient bound_to(std::span<const FieldWindow> fields) const {
     StencilGradient bound(bound_stencil(stencil_, fields.subspan(Results)));
-    const bool is_field[] = {!is_number<T>...};
-    std::size_t like = Results;
-    for (int k = 0; k < I; ++k) like += is_field[k];
-    for (int d = 0; d < Dims; ++d) {
-      bound.domain_[d] = fields[like].domain[d];
-      bound.results_end_[d] = first_result()[std::size_t(d)] + fields[0].domain[d];
-      if (Kinds::mirrors(d, 1) && bound.domain_[d] < bound.results_end_[d])
-        throw Error(
-            name,
-            "the gradient with edges that mirror elements requires a field of at least "
-            "the extents of the result, in dimension " +
-                std::to_string(d),
-            {.shapes = to_string(fields[like].domain) + " and " + to_string(fields[0].domain)});
+    constexpr bool is_field[] = {!is_number<T>...};
+    const Shape& results = fields[0].domain;
+    std::size_t at = Results;
+    for (std::size_t k = 0; k < sizeof...(T); ++k) {
+      if (!is_field[k]) continue;
+      const Shape& extents = fields[at++].domain;
+      const auto fail = [&](int d, const std::string& message) {
+        throw Error(name, "the gradient with " + message + ", in dimension " + std::to_string(d),
+                    {.shapes = to_string(extents) + " and " + to_string(results)});
+      };
+      for (int d = 0; d < Dims; ++d) {
+        const DimMap step = Reads::operand_step(k, d);
+        if (Kinds::is_periodic(d) && step.num * results[d] != step.den * extents[d])
+          fail(d,
+               "periodic edges requires fields and results of extents that are multiples of "
+               "each other");
+        if (k != std::size_t(I)) continue;
+        bound.extents_[d] = extents[d];
+        bound.results_end_[d] = Reads::first_result(d) + results[d];
+        if (Reads::mirrors(d) && Kinds::mirrors(d, 1) &&
+            Reads::centre(step, bound.results_end_[d] - 1) >= extents[d])
+          fail(d,
+               "edges that mirror elements requires a field that does not end before the "
+               "result");
+      }
     }
     return bound;
   }
@@ -156,73 +126,117 @@ class StencilGradient : public Stencil {
   template <class... A>
   CLEAVE_HOST_DEVICE auto operator()(const A&... a) const {
     const std::tuple<const A&...> all(a...);
-    const auto& field = std::get<result_like>(all);
-    constexpr auto dims = std::make_index_sequence<std::size_t(Dims)>{};
-    constexpr Reach around = readers();
-    const int here[std::size_t(Dims)] = {};
-    using V = decltype(read(field, here, dims));
+    using V = decltype(at_centre(std::get<result_like>(all), each_dim));
     V sum = V(0);
-    int shift[std::size_t(Dims)];
-    for (int d = 0; d < Dims; ++d) shift[d] = around.hi[d];
-    for (;;) {
-      if (is_reader(shift, around.corners) && exists(shift, field))
-        sum = sum + addend<V>(shift, all, std::index_sequence_for<T...>{},
-                              std::make_index_sequence<Results>{});
-      int d = Dims - 1;
-      for (; d >= 0 && --shift[d] < around.lo[d]; --d) shift[d] = around.hi[d];
-      if (d < 0) return sum;
-    }
+    Reader readers[std::size_t(Dims)];
+    if (is_near_edge(std::get<0>(all), each_dim)) add_readers<0, true>(sum, readers, 0, all);
+    else add_readers<0, false>(sum, readers, 0, all);
+    return sum;
   }
 
  private:
   template <std::size_t... D>
-  CLEAVE_HOST_DEVICE static auto read(const auto& field, const int* at, std::index_sequence<D...>) {
-    return field(at[D]...);
-  }
-  CLEAVE_HOST_DEVICE static bool is_reader(const int* shift, bool corners) {
-    int moved = 0;
-    for (int d = 0; d < Dims; ++d) moved += shift[d] != 0;
-    return corners || moved <= 1;
-  }
-  /// Whether there is a result at that offset.
-  CLEAVE_HOST_DEVICE bool exists(const int* shift, const auto& field) const {
-    constexpr auto first = first_result();
-    for (int d = 0; d < Dims; ++d) {
-      const index_t i = field.index(d) + shift[d];
-      if (Kinds::of(d)[0] != EdgeKind::periodic &&
-          (i < first[std::size_t(d)] || i >= results_end_[d]))
-        return false;
-    }
-    return true;
+  CLEAVE_HOST_DEVICE static auto at_centre(const auto& field, std::index_sequence<D...>) {
+    return field(int(D * 0)...);
   }
 
-  template <class V, std::size_t... K, std::size_t... R>
-  CLEAVE_HOST_DEVICE V addend(const int* shift, const auto& all, std::index_sequence<K...>,
-                              std::index_sequence<R...>) const {
+  /// Whether the gradient's element may be read beyond an edge.
+  template <std::size_t... D>
+  CLEAVE_HOST_DEVICE bool is_near_edge(const auto& field, std::index_sequence<D...>) const {
+    const auto in_dim = [&]<int At>(std::integral_constant<int, At>) {
+      constexpr int far = Reads::farthest(At);
+      const index_t i = field.index(At);
+      return Reads::mirrors(At) && (i <= far || i >= extents_[At] - 1 - far);
+    };
+    return (in_dim(std::integral_constant<int, int(D)>{}) || ...);
+  }
+
+  /// A result that may read the gradient's element: where, in one dimension.
+  struct Reader {
+    index_t result;  ///< not wrapped
+    int seed;
+    bool reads;
+  };
+  /// Adds what results add, which are at `readers` in the dimensions before D.
+  /// @param steps_aside  in how many of them another element than the centre is read
+  template <int D, bool NearEdge, class V>
+  CLEAVE_HOST_DEVICE void add_readers(V& sum, Reader* readers, int steps_aside,
+                                      const auto& all) const {
+    constexpr auto around = Reads::readers_in(D);
+    constexpr bool corners = Reads::of_operand.corners;
+    const index_t element = std::get<0>(all).index(D);
+    for (int by = around.least; by <= around.most; ++by) {
+      readers[D] = reader<D, NearEdge>(element, by);
+      const int aside = steps_aside + int(readers[D].seed != 0);
+      if (!readers[D].reads || (aside > 1 && !corners)) continue;
+      if constexpr (D + 1 < Dims) add_readers<D + 1, NearEdge>(sum, readers, aside, all);
+      else
+        sum = sum + addend<V, NearEdge>(readers, all, each_dim, std::index_sequence_for<T...>{},
+                                        std::make_index_sequence<Results>{});
+    }
+  }
+  template <int D, bool NearEdge>
+  CLEAVE_HOST_DEVICE Reader reader(index_t element, int by) const {
+    constexpr DimMap own = Reads::own_step(D);
+    constexpr index_t first = Reads::first_result(D);
+    const index_t result = Reads::first_reader(own, element) + by;
+    const int seed = int(element - Reads::centre(own, result));
+    bool reads = Kinds::is_periodic(D) || (result >= first && result < results_end_[D]);
+    constexpr int lo = Reads::of_operand.lo[D], hi = Reads::of_operand.hi[D];
+    if constexpr (NearEdge && Reads::mirrors(D)) {
+      bool found = false;
+      for (int to = lo; to <= hi; ++to)
+        found = found || reads_element<Reads, D, true>(to, seed, element, extents_[D]);
+      reads = reads && found;
+    } else {
+      reads = reads && seed >= lo && seed <= hi;
+    }
+    return {result, seed, reads};
+  }
+  /// From the centre of the gradient's element in field K to that of a result.
+  template <std::size_t K, std::size_t... D>
+  CLEAVE_HOST_DEVICE static void set_moved(int* moved, const index_t* element,
+                                           const Reader* readers, std::index_sequence<D...>) {
+    const auto one = [&]<int At>(std::integral_constant<int, At>) {
+      constexpr DimMap step = Reads::step_of(K, At), map = Reads::map_of(K, At);
+      constexpr index_t first = K < Results ? Reads::first_result(At) : 0;
+      return int(Reads::centre(step, readers[At].result) - Reads::centre(map, element[At]) - first);
+    };
+    ((moved[D] = one(std::integral_constant<int, int(D)>{})), ...);
+  }
+
+  /// What a result adds.
+  template <class V, bool NearEdge, std::size_t... D, std::size_t... K, std::size_t... R>
+  CLEAVE_HOST_DEVICE V addend(const Reader* readers, const auto& all, std::index_sequence<D...>,
+                              std::index_sequence<K...>, std::index_sequence<R...>) const {
+    const index_t element[] = {std::get<0>(all).index(int(D))...};
+    const int seed[] = {readers[D].seed...};
+    const index_t result[] = {readers[D].result...};
+    int of_field[sizeof...(K)][std::size_t(Dims)], of_cotangent[Results][std::size_t(Dims)];
+    (set_moved<Results + K>(of_field[K], element, readers, each_dim), ...);
+    (set_moved<R>(of_cotangent[R], element, readers, each_dim), ...);
     const auto argument = [&]<std::size_t Operand>(std::integral_constant<std::size_t, Operand>) {
       const auto& operand = std::get<Results + Operand>(all);
       if constexpr (is_number<std::tuple_element_t<Operand, std::tuple<T...>>>) return operand;
       else
-        return DualField<std::remove_cvref_t<decltype(operand)>, Dims, int(Operand) == I, E>{
-            operand, shift, domain_};
+        return DualField<Reads, std::remove_cvref_t<decltype(operand)>, Dims, int(Operand) == I,
+                         NearEdge>{operand, of_field[Operand], seed, element, extents_,
+                                   result,  results_end_};
     };
     const auto value = stencil_(argument(std::integral_constant<std::size_t, K>{})...);
-    constexpr auto first = first_result();
-    int result[std::size_t(Dims)];
-    for (int d = 0; d < Dims; ++d) result[d] = shift[d] - first[std::size_t(d)];
-    const auto cotangent = [&](const auto& g) {
-      return V(read(g, result, std::make_index_sequence<std::size_t(Dims)>{}));
-    };
+    const auto cotangent = [&](const auto& g, const int* at) { return V(g(at[D]...)); };
     V sum = V(0);
     if constexpr (is_tuple_of_results<std::remove_cvref_t<decltype(value)>>)
-      ((sum = sum + V(kernels::slope_of(std::get<R>(value))) * cotangent(std::get<R>(all))), ...);
-    else sum = V(kernels::slope_of(value)) * cotangent(std::get<0>(all));
+      ((sum = sum + V(kernels::slope_of(std::get<R>(value))) *
+                        cotangent(std::get<R>(all), of_cotangent[R])),
+       ...);
+    else sum = V(kernels::slope_of(value)) * cotangent(std::get<0>(all), of_cotangent[0]);
     return sum;
   }
 
   S stencil_;
-  index_t domain_[std::size_t(Dims)] = {};       ///< extents of the operand
-  index_t results_end_[std::size_t(Dims)] = {};  ///< as an index of the fields
+  index_t extents_[std::size_t(Dims)] = {};      ///< of the operand
+  index_t results_end_[std::size_t(Dims)] = {};  ///< as an index of the results
 };
 
 /// The edges of the gradient: no result exists beyond `none`.
@@ -256,14 +270,10 @@ struct StencilOp {
   auto gradient(wrt<I>, const G& g, const Y&, const X&... x) const {
     constexpr int dims = std::tuple_element_t<std::size_t(I), std::tuple<X...>>::dims;
     const auto with = [&](const auto&... cotangent) {
-      if constexpr (declares_stride<S>) {
-        return strided_gradient<I>(stencil, of_domain, std::tie(x...), cotangent...);
-      } else {
-        using Gradient = StencilGradient<
-            S, I, dims, E, sizeof...(cotangent),
-            typename TypeEntry<std::remove_cvref_t<decltype(as_operand(x))>>::type...>;
-        return apply(Gradient(stencil), cotangent..., x..., gradient_edges(of_domain));
-      }
+      using Gradient = StencilGradient<
+          S, I, dims, E, sizeof...(cotangent),
+          typename TypeEntry<std::remove_cvref_t<decltype(as_operand(x))>>::type...>;
+      return apply(Gradient(stencil), cotangent..., x..., gradient_edges(of_domain));
     };
     if constexpr (is_tuple_of_results<G>) return std::apply(with, g);
     else return with(g);
