@@ -37,7 +37,6 @@
 #include <cleave/ops/stencil/explain_stencil_body.hpp>
 #include <cleave/ops/stencil/field_window_body.hpp>
 #include <cleave/ops/stencil/filled_margin_body.hpp>
-#include <cleave/ops/stencil/overlap_ghosts_body.hpp>
 #include <cleave/ops/stencil/repeat_plan_body.hpp>
 #include <cleave/ops/stencil/stencil_plan_body.hpp>
 #include <cleave/placement/placement_body.hpp>

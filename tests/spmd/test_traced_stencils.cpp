@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cleave/comm/trace.hpp>
 #include <cleave/core/half.hpp>
 #include <cleave/grad/backward.hpp>
 #include <cleave/grad/tracked_stencil.hpp>
@@ -52,6 +53,13 @@ struct Velocity : Stencil {
     using V = decltype(p(0, 0));
     return std::tuple{vx(0, 0) - V(dt) * (p(1, 0) - p(0, 0)),
                       vy(0, 0) - V(dt) * (p(0, 1) - p(0, -1))};
+  }
+};
+/// Leapfrog: the next step and this one.
+struct Leap : Stencil {
+  constexpr auto operator()(const auto& now, const auto& before) const {
+    using V = decltype(now(0, 0));
+    return std::tuple{now(1, 0) + now(0, -1) - V(0.5f) * before(0, 0), now(0, 0)};
   }
 };
 struct Halve : Stencil {
@@ -259,6 +267,42 @@ TEST_CASE("a program counts the fields that a stencil exchanges") {
   const Program moved = expand(graph, std::array{schema(S0{}), schema(S1{})});
   CHECK(count(moved, StepKind::all_to_all) == 1);
   CHECK(communications(moved, std::array<index_t, 1>{1}) == 0);
+}
+
+TEST_CASE("repeated steps of a program make one exchange, and are one node") {
+  using namespace spmd;
+  const Graph graph =
+      trace([](const auto& u) { return apply(repeat<3>(Heat{}), u, edges(periodic, zero)); },
+            arg<float>("u", {8, 6}));
+  CHECK(graph.nodes.size() == 1);
+  CHECK(communications(expand(graph, std::array{schema(S0{})})) == 1);
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    const auto u = irregular<double, Placements<S0>>(mesh, std::array<index_t, 2>{12, 5}, 1);
+    const auto q = irregular<double, Placements<S0>>(mesh, std::array<index_t, 2>{12, 5}, 2);
+    check_like_eager(
+        [](const auto& now, const auto& before) {
+          const auto [a, b] = apply(repeat<2>(Leap{}), now, before, edges(periodic, neumann));
+          return std::tuple(add(a, b), apply(repeat<2>(Heat{}), a, edges(periodic)));
+        },
+        u, q);
+    Runner runner(
+        expand(trace([](const auto& x) { return apply(repeat<3>(Heat{}), x, edges(zero)); },
+                     arg_for(u)),
+               schemas_of(u)),
+        mesh);
+    using Y = DTensor<double, 2, std::remove_cvref_t<decltype(mesh)>, Placements<S0>>;
+    const CommTrace once(mesh);
+    runner.template run<Y>(u);
+    CHECK(once.received_messages() == (world.rank() == 1 && world.size() == 3 ? 2 : 1));
+    CHECK(once.received_bytes() == once.received_messages() * 3 * 5 * 8);
+  });
+  CHECK(contains(error_of([] {
+                   static_cast<void>(
+                       trace([](const auto& u) { return apply(repeat<2>(Heat{}), u); },
+                             arg<float>("u", {8, 6})));
+                 }),
+                 "heat: repeat requires edges other than `none`"));
 }
 
 TEST_CASE("a traced stencil that reads more than there is") {

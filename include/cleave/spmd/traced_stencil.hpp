@@ -59,8 +59,8 @@ struct PartOf<Number<T>> {
   static type of(const OperandRef& x) { return {*static_cast<const T*>(x.data)}; }
 };
 
-/// A call of a stencil on operands X: Traced values and Numbers.
-template <class S, class E, class... X>
+/// A call of some steps of a stencil on operands X: Traced values and Numbers.
+template <int Steps, class S, class E, class... X>
 class TracedStencil {
   using Call = StencilCall<S, X...>;
   using Device = typename Call::Device;
@@ -103,10 +103,19 @@ class TracedStencil {
                           context);
   }
 
+  /// Checks the fields of several steps, and sets their reach.
+  static RepeatPlan plan_steps(StencilFields& fields, const Box& domain, const Layout& layout,
+                               const ErrorContext& context) {
+    if constexpr (Steps == 1) return {};
+    fields.domain = domain;
+    return plan_repeat(S::name, fields, Call::results(), Steps, layout, context);
+  }
+
   static int exchanges(const void* op, const Shape* shapes, const Shape& result,
                        const Layout& layout, const Shape& mesh) {
-    const StencilFields fields = fields_of(static_cast<const Op*>(op)->of_domain, shapes);
+    StencilFields fields = fields_of(static_cast<const Op*>(op)->of_domain, shapes);
     const Box domain = domain_of(fields, result, {});
+    plan_steps(fields, domain, layout, {});
     int count = 0;
     for (const FieldWindow& field : fields.window) {
       const FieldNeeds needs = field_needs(field, layout, domain);
@@ -148,10 +157,13 @@ class TracedStencil {
     const MeshState& mesh = *in[first].mesh;
     fields.domain = Box::of(shape_at(results[0].shape, Call::dims));
     fields.part = Box::of(Shape::filled(Call::dims, 0));
+    RepeatPlan plan;
     if (mesh.is_member()) {
-      fields.domain = domain_of(fields, shape_at(results[0].shape, Call::dims),
-                                context_of(in, int(sizeof...(X))));
-      exchange_or_start(S::name, fields, layout, mesh);
+      const ErrorContext context = context_of(in, int(sizeof...(X)));
+      fields.domain = domain_of(fields, shape_at(results[0].shape, Call::dims), context);
+      plan = plan_steps(fields, fields.domain, layout, context);
+      if constexpr (Steps == 1) exchange_ghosts(S::name, fields, layout, mesh);
+      else exchange_ghosts_of_steps(S::name, fields, layout, mesh);
     }
     const Shape extents = fields.part.extents();
     for (std::size_t k = 0; k < Call::results(); ++k)
@@ -160,10 +172,16 @@ class TracedStencil {
       return std::tuple{result_of(results[K])...};
     }(result_indices);
     if (is_dry() || !mesh.is_member()) return;
+    const auto bound = bound_stencil(call.stencil, fields.window);
+    [[maybe_unused]] const auto before = [&] {
+      if constexpr (Steps > 1)
+        return compute_steps_before_last<Call>(bound, fields, plan, operands);
+      else return 0;
+    }();
     std::apply(
         [&](const auto&... result) {
           stencil_results<Call>(
-              bound_stencil(call.stencil, fields.window), fields, operands,
+              bound, fields, operands,
               std::tuple<const std::remove_cvref_t<decltype(result)>&...>(result...));
         },
         y);
@@ -213,8 +231,9 @@ class TracedStencil {
     std::size_t i = 0;
     ((node.operand[i++] = value_of(graph, node, leading.value(), x)), ...);
     for (i = 0; i < sizeof...(X); ++i) shapes[i] = graph.values[std::size_t(node.operand[i])].shape;
-    const StencilFields fields = fields_of(of_domain, shapes.data());
+    StencilFields fields = fields_of(of_domain, shapes.data());
     const Box domain = domain_of(fields, target_extents<Call>(targets), context_of(leading));
+    plan_steps(fields, domain, Layout(), context_of(leading));
     node.first = int(graph.values.size());
     for (int k = 0; k < int(Call::results()); ++k)
       graph.add(
@@ -240,23 +259,22 @@ struct StencilPath<2> {
                   "of the traced function");
     if constexpr (!all_traced) {
       return std::tuple<>{};
-    } else if constexpr (is_repeated<Called>) {
-      return written(call_steps<steps_of<Called>>(single_step(called), of_domain, x...), called,
-                     targets);
     } else {
-      using Call = StencilCall<Called, X...>;
-      if constexpr (Call::check_operands() && Call::check_reach())
-        return written(TracedStencil<Called, E, X...>::add(called, of_domain, targets, x...),
-                       called, targets);
+      constexpr int steps = steps_of<Called>;
+      const auto& stencil = single_step(called);
+      using S = std::remove_cvref_t<decltype(stencil)>;
+      using Call = StencilCall<S, X...>;
+      if constexpr (Call::check_operands() && Call::check_reach() &&
+                    check_repeat<steps, Call, E, X...>())
+        return written(TracedStencil<steps, S, E, X...>::add(stencil, of_domain, targets, x...),
+                       stencil, targets);
       else return std::tuple<>{};
     }
   }
 
  private:
-  template <class Called, class Results, class... Y>
-  static Results written(const Results& results, const Called& called,
-                         const std::tuple<const Y&...>& targets) {
-    using S = std::remove_cvref_t<decltype(single_step(called))>;
+  template <class S, class Results, class... Y>
+  static Results written(const Results& results, const S&, const std::tuple<const Y&...>& targets) {
     static_assert(sizeof...(Y) == 0 || sizeof...(Y) == std::tuple_size_v<Results>,
                   "cleave: apply takes one target per result of the stencil");
     if constexpr (sizeof...(Y) == std::tuple_size_v<Results>)

@@ -96,7 +96,7 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
     fields.domain = stencil_domain(S::name, fields.window, fields.like,
                                    target_extents<Call>(targets), first.context());
     if constexpr (Steps == 1) {
-      exchange_or_start(S::name, fields, First::layout, mesh);
+      exchange_ghosts(S::name, fields, First::layout, mesh);
     } else {
       plan = plan_repeat(S::name, fields, Call::results(), Steps, First::layout, first.context());
       exchange_ghosts_of_steps(S::name, fields, First::layout, mesh);
@@ -174,7 +174,7 @@ auto call_stencil_path(const S& stencil, const E& of_domain, const std::tuple<co
   static_assert(level < 3 || sizeof...(Y) == 0,
                 "cleave: an operation in place cannot change a value that tracks gradients, nor "
                 "write what depends on one");
-  constexpr bool is_unrolled = level >= 2 && is_repeated<S> && sizeof...(Y) == 0;
+  constexpr bool is_unrolled = level == 3 && is_repeated<S> && sizeof...(Y) == 0;
   if constexpr (is_unrolled) return call_steps<steps_of<S>>(single_step(stencil), of_domain, x...);
   else if constexpr (level < 2) return call_stencil(stencil, of_domain, targets, x...);
   else if constexpr (level == 2) return StencilPath<level>::call(stencil, of_domain, targets, x...);

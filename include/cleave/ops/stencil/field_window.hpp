@@ -119,6 +119,19 @@ struct FieldWindow {
   CLEAVE_INLINE void copy(const Box& box, const View& to) const;
 };
 
+/// Calls f(box) for the parts of a box outside of an inner one.
+template <class F>
+constexpr void each_box_around(Box rest, const Box& inner, const F& f) {
+  for (int d = 0; d < rest.dims(); ++d) {
+    Box side = rest;
+    side.end[d] = inner.begin[d];
+    if (!side.empty()) f(side);
+    side.begin[d] = inner.end[d], side.end[d] = rest.end[d];
+    if (!side.empty()) f(side);
+    rest.begin[d] = inner.begin[d], rest.end[d] = inner.end[d];
+  }
+}
+
 /// The first element of a field in a block of results, and the field's strides.
 struct FieldBlock {
   const void* first;

@@ -104,15 +104,7 @@ class StencilSweep {
       if (inner.empty()) return compute_block(results);
     }
     compute_block(inner);
-    Box rest = results;
-    for (int d = 0; d <= last; ++d) {
-      Box side = rest;
-      side.end[d] = inner.begin[d];
-      compute_side(side);
-      side.begin[d] = inner.end[d], side.end[d] = rest.end[d];
-      compute_side(side);
-      rest.begin[d] = inner.begin[d], rest.end[d] = inner.end[d];
-    }
+    each_box_around(results, inner, [&](const Box& side) { compute_side(side); });
   }
 
  private:
@@ -137,7 +129,6 @@ class StencilSweep {
   }
 
   void compute_side(const Box& block) {
-    if (block.empty()) return;
     int longest = 0;  // of the dimensions around rows
     for (int d = 1; d < block.dims() - 1; ++d)
       if (block.extent(d) > block.extent(longest)) longest = d;

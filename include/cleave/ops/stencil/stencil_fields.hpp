@@ -15,7 +15,6 @@
 #include <cleave/ops/engine/operand.hpp>
 #include <cleave/ops/stencil/edges.hpp>
 #include <cleave/ops/stencil/filled_margin.hpp>
-#include <cleave/ops/stencil/overlap_ghosts.hpp>
 #include <cleave/ops/stencil/reach.hpp>
 #include <cleave/ops/stencil/stencil_on_device.hpp>
 #include <cleave/ops/stencil/stencil_plan.hpp>
@@ -208,7 +207,9 @@ StencilFields stencil_fields(const char* name, const E& of_domain, const std::tu
         if constexpr (has_ghosts<E>) {
           const FilledMargin* const ghosts = of_domain.ghosts[i];
           if (ghosts != nullptr && knows_extents(operand))
-            use_filled_margin(name, fields, k, *ghosts, part.storage(), context_of(operand));
+            use_filled_margin(name, fields, k, *ghosts, part.storage(),
+                              changes_in(typename Call::Device{}, part.storage()),
+                              context_of(operand));
         }
       }
     };
@@ -270,16 +271,7 @@ void compute_stencil(const S& stencil, StencilFields& fields, const std::tuple<X
                         numbers_of(operands),
                         {ResultRow<typename Y::value_type>{to.data(), Shape(to.strides())}...},
                         fields.part.begin};
-      const StencilKernel kernel = loops.kernel();
-      if (fields.arriving != nullptr) {
-        const Box inner = inner_results(fields);
-        sweep_stencil(fields.window, kernel, inner);
-        finish_exchange(fields);
-        each_box_around(fields.part, inner,
-                        [&](const Box& side) { sweep_stencil(fields.window, kernel, side); });
-      } else {
-        sweep_stencil(fields.window, kernel, fields.part);
-      }
+      sweep_stencil(fields.window, loops.kernel(), fields.part);
     } else {
       run_on_device<Call>(stencil, fields, operands, to...);
     }

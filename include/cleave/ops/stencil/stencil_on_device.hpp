@@ -17,7 +17,6 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/ops/stencil/edges.hpp>
 #include <cleave/ops/stencil/field_window.hpp>
-#include <cleave/ops/stencil/overlap_ghosts.hpp>
 #include <cleave/ops/stencil/stencil_rows.hpp>
 
 namespace cleave::detail {

@@ -21,8 +21,6 @@
 
 namespace cleave::detail {
 
-struct ArrivingGhosts;
-
 /// The fields of a call on this rank, and the indices for which it computes the stencil.
 struct StencilFields {
   std::vector<FieldWindow> window{};
@@ -32,7 +30,6 @@ struct StencilFields {
   Box domain{};                               ///< of all ranks
   Box part{};                                 ///< of this rank
   std::vector<std::shared_ptr<void>> ghosts{};
-  std::shared_ptr<ArrivingGhosts> arriving{};                      ///< null: all ghosts are there
   std::shared_ptr<void> (*allocate)(std::size_t bytes) = nullptr;  ///< on the fields' device
   void (*read)(const char* name, std::span<const redistribution::BoxRead> reads,
                const MeshState& mesh) = nullptr;  ///< read_boxes of that device
@@ -133,6 +130,11 @@ struct GhostExchange {
 /// @throws Error if a field has ghosts already, and the result is cut otherwise than the field
 CLEAVE_INLINE GhostExchange prepare_ghosts(const char* name, StencilFields& fields,
                                            const Layout& layout, const MeshState& mesh);
+
+/// Reads what this rank's part of the result needs of distributed fields.
+/// @collective every rank of the mesh, if elements of other ranks are read
+CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, const Layout& layout,
+                                   const MeshState& mesh);
 
 /// The indices for which a field has memory: its own, and those of its margin.
 CLEAVE_INLINE Box room_of(const FieldWindow& field, const ReturnMargin& margin);

@@ -237,4 +237,11 @@ CLEAVE_INLINE GhostExchange prepare_ghosts(const char* name, StencilFields& fiel
   return exchange;
 }
 
+CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, const Layout& layout,
+                                   const MeshState& mesh) {
+  const GhostExchange exchange = prepare_ghosts(name, fields, layout, mesh);
+  if (!exchange.reads.empty()) fields.read(name, exchange.reads, mesh);
+  fill_margins(fields, exchange.filled);
+}
+
 }  // namespace cleave::detail
