@@ -99,7 +99,7 @@ void targets(const Local& x, const Local& y) { apply(out(x, y), Heat{}, x, edges
 void order(const Local& x) { apply(Heat{}, edges(zero), x); }
 #endif
 
-#ifdef halo_of_no_tensor  // says: cleave: exchange_halo takes tensors of the host without Partial, a reach such as star(1, 1), and edges(..) at the end
+#ifdef halo_of_no_tensor  // says: cleave: exchange_halo takes tensors without Partial, a reach such as star(1, 1), and edges(..) at the end
 void no_tensor(const Rows& u) { exchange_halo(u, 1, edges(periodic)); }
 #endif
 

@@ -14,6 +14,7 @@
 #include "../ops/reductions/test_exact.cpp"
 #include "../ops/reductions/test_reduce.cpp"
 #include "../ops/shapes/test_transpose.cpp"
+#include "../ops/stencil/test_halo_async.cpp"
 #include "../ops/stencil/test_stencil.cpp"
 #include "../ops/stencil/test_stencil_ranks.cpp"
 #include "../ops/stencil/test_stencil_reach.cpp"

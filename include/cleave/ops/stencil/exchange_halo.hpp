@@ -44,6 +44,7 @@ class HaloExchange {
  public:
   static constexpr const char* name = "exchange_halo";
   using First = std::tuple_element_t<0, std::tuple<X...>>;
+  using Device = typename First::device_type;
 
   /// @param reach  null: the widths of the margins
   HaloExchange(const E& of_domain, const Reach* reach, const X&... x)
@@ -65,7 +66,7 @@ class HaloExchange {
       filled.edges = fields_[k].window[0].edges;
       for (auto& sides : filled.edges.side)
         for (EdgeOfSide& side : sides) side = {side.kind};
-      filled.changes = changes_in(Host{}, part.storage());
+      filled.changes = changes_in(Device{}, part.storage());
       if constexpr (is_dtensor<T>)
         exchange_[k] =
             prepare_margin(name, fields_[k], T::layout, tensor.mesh().state(), tensor.context());
@@ -82,7 +83,7 @@ class HaloExchange {
     std::vector<redistribution::BoxRead> reads;
     for (const GhostExchange& each : exchange_)
       reads.insert(reads.end(), each.reads.begin(), each.reads.end());
-    if (!reads.empty()) redistribution::read_boxes<Host>(name, reads, mesh);
+    if (!reads.empty()) redistribution::read_boxes<Device>(name, reads, mesh);
     for (std::size_t k = 0; k < sizeof...(X); ++k) fill_margins(fields_[k], exchange_[k].filled);
   }
 
@@ -129,30 +130,32 @@ struct HaloArguments {
     if constexpr (is_dtensor<X> && is_dtensor<First>)
       return std::is_same_v<typename X::mesh_type, typename First::mesh_type> &&
              std::is_same_v<typename X::placements_type, typename First::placements_type>;
-    else return is_tensor<X> && is_tensor<First>;
+    else if constexpr (is_tensor<X> && is_tensor<First>)
+      return std::is_same_v<typename X::device_type, typename First::device_type>;
+    else return false;
   }
   template <class X>
   static constexpr bool can_have_ghosts() {
-    if constexpr (is_dtensor<X>)
-      return !X::layout.has_partial() && std::is_same_v<typename X::device_type, Host>;
-    else if constexpr (is_tensor<X>) return std::is_same_v<typename X::device_type, Host>;
-    else return false;
+    if constexpr (is_dtensor<X>) return !X::layout.has_partial();
+    else return is_tensor<X>;
   }
 
   static constexpr bool check() {
     constexpr bool are_tensors = []<std::size_t... I>(std::index_sequence<I...>) {
       return sizeof...(I) > 0 && (can_have_ghosts<std::tuple_element_t<I, All>>() && ...);
     }(std::make_index_sequence<tensors>{});
-    static_assert(are_tensors,
-                  "cleave: exchange_halo takes tensors of the host without Partial, a reach such "
-                  "as star(1, 1), and edges(..) at the end");
+    static_assert(
+        are_tensors,
+        "cleave: exchange_halo takes tensors without Partial, a reach such as star(1, 1), "
+        "and edges(..) at the end");
     if constexpr (are_tensors) {
       constexpr bool are_alike = []<std::size_t... I>(std::index_sequence<I...>) {
         return (is_alike<std::tuple_element_t<I, All>, std::tuple_element_t<0, All>>() && ...);
       }(std::make_index_sequence<tensors>{});
-      static_assert(are_alike,
-                    "cleave: the tensors of exchange_halo must have the same mesh and placements; "
-                    "call it once for each placements");
+      static_assert(
+          are_alike,
+          "cleave: the tensors of exchange_halo must have the same mesh and placements, or "
+          "device; call it once for each");
       return are_alike;
     } else {
       return false;

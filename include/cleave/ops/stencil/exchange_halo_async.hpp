@@ -68,11 +68,12 @@ auto exchange_halo_async(const A&... a) {
       const auto exchange = Arguments::prepare(a...);
       const MeshState& mesh = exchange->first().mesh().state();
       const bool member = mesh.is_member();  // a rank outside has nothing to wait for
-      auto started = start_async(Host{}, member ? mesh.group() : *mesh.world(),
-                                 [exchange, duplicate = member ? mesh.duplicate() : nullptr] {
-                                   if (duplicate != nullptr) exchange->run(*duplicate);
-                                   return exchange->halos();
-                                 });
+      auto started =
+          start_async(typename First::device_type{}, member ? mesh.group() : *mesh.world(),
+                      [exchange, duplicate = member ? mesh.duplicate() : nullptr] {
+                        if (duplicate != nullptr) exchange->run(*duplicate);
+                        return exchange->halos();
+                      });
       auto halos = detail::apart(std::move(started));
       if constexpr (Arguments::tensors == 1) return std::get<0>(std::move(halos));
       else return halos;

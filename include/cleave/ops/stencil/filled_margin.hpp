@@ -20,8 +20,9 @@ struct FilledMargin {
 
   /// The indices around a rank's own ones for which there are elements.
   Box around(Box own) const;
+  /// @param now  the changes of the elements until now
   /// @throws Error if the elements or the margin have changed since
-  void require_unchanged(const char* name, const std::shared_ptr<void>& storage,
+  void require_unchanged(const char* name, const std::shared_ptr<void>& storage, unsigned now,
                          const ErrorContext& context) const;
 };
 
@@ -29,10 +30,11 @@ struct FilledMargin {
 ///
 /// @param k        the field's number
 /// @param storage  of the field's local part
+/// @param now      the changes of its elements until now
 /// @throws Error if there are no such ghosts, or if the stencil reads farther
 CLEAVE_INLINE void use_filled_margin(const char* name, StencilFields& fields, std::size_t k,
                                      const FilledMargin& filled,
-                                     const std::shared_ptr<void>& storage,
+                                     const std::shared_ptr<void>& storage, unsigned now,
                                      const ErrorContext& context);
 
 /// Prepares the exchange of ghosts into the margin of one tensor.

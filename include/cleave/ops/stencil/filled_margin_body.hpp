@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <cleave/ops/stencil/filled_margin.hpp>
-#include <cleave/tensor/storage.hpp>
 
 namespace cleave::detail {
 
@@ -31,12 +30,13 @@ CLEAVE_INLINE Box FilledMargin::around(Box own) const {
 
 CLEAVE_INLINE void FilledMargin::require_unchanged(const char* name,
                                                    const std::shared_ptr<void>& storage,
+                                                   unsigned now,
                                                    const ErrorContext& context) const {
   const ReturnMargin* const margin = std::get_deleter<ReturnMargin>(storage);
   if (margin == nullptr)
     throw Error(name, "a field of exchange_halo must have the placements of the first field",
                 context);
-  if (changes_in(Host{}, storage) != changes)
+  if (now != changes)
     throw Error(name,
                 "the tensor was written after exchange_halo, so its ghosts are out of date; "
                 "exchange it again",
@@ -50,7 +50,7 @@ CLEAVE_INLINE void FilledMargin::require_unchanged(const char* name,
 
 CLEAVE_INLINE void use_filled_margin(const char* name, StencilFields& fields, std::size_t k,
                                      const FilledMargin& filled,
-                                     const std::shared_ptr<void>& storage,
+                                     const std::shared_ptr<void>& storage, unsigned now,
                                      const ErrorContext& context) {
   FieldWindow& field = fields.window[k];
   const Reach read = reach_of_field(field);
@@ -59,7 +59,7 @@ CLEAVE_INLINE void use_filled_margin(const char* name, StencilFields& fields, st
                 "field " + std::to_string(k) + " is read at " + to_string(read) +
                     ", but exchange_halo received " + to_string(filled.reach),
                 context);
-  filled.require_unchanged(name, storage, context);
+  filled.require_unchanged(name, storage, now, context);
   field.edges = filled.edges;
   fields.is_filled[k] = 1;
   const ReturnMargin& margin = *std::exchange(fields.margin[k], nullptr);

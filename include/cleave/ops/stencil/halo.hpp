@@ -19,7 +19,8 @@ template <class X>
 class Halo {
  public:
   using tensor_type = X;
-  using local_type = Tensor<typename X::value_type, X::dims>;
+  using device_type = typename X::device_type;
+  using local_type = Tensor<typename X::value_type, X::dims, device_type>;
 
   Halo(X x, const detail::FilledMargin& filled) : x_(std::move(x)), filled_(filled) {}
 
@@ -37,7 +38,8 @@ class Halo {
   local_type elements() const {
     const auto& local = detail::local_part(x_);
     if (!detail::knows_extents(x_)) return local;
-    filled_.require_unchanged("Halo", local.storage(), detail::context_of(x_));
+    filled_.require_unchanged("Halo", local.storage(), changes_in(device_type{}, local.storage()),
+                              detail::context_of(x_));
     const Box own = detail::own_box_of(x_), all = box();
     if (own.empty()) return local;
     const index_t before =

@@ -95,9 +95,10 @@ inline std::string to_string(const Reach& reach) {
   std::string text = reach.corners ? "box(" : "star(";
   for (int d = 0; d < reach.dims; ++d) {
     const int lo = reach.lo[d], hi = reach.hi[d];
-    text += (d == 0 ? "" : ", ") +
-            (lo == -hi ? std::to_string(hi)
-                       : "{" + std::to_string(lo) + ", " + std::to_string(hi) + "}");
+    if (d > 0) text += ", ";
+    if (lo != -hi) text.append("{").append(std::to_string(lo)).append(", ");
+    text += std::to_string(hi);
+    if (lo != -hi) text += '}';
   }
   return text + ")";
 }

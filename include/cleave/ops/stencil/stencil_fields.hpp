@@ -167,14 +167,11 @@ template <class E>
 inline constexpr bool has_ghosts = false;
 template <class E, std::size_t Operands>
 inline constexpr bool has_ghosts<EdgesAndGhosts<E, Operands>> = true;
-template <class T, int Dims, class E, std::size_t Operands>
-EdgesOfDomain edges_of_domain(const EdgesAndGhosts<E, Operands>& of_domain) {
-  return edges_of_domain<T, Dims>(of_domain.edges);
-}
 /// Adds a field. @param part  its local part, see with_rows
-template <class X, class Part, class E>
+template <class X, class Part, class... Edge>
 void add_field(StencilFields& fields, const X& x, const Part& part, const FieldReach& reach,
-               const E& of_domain) {
+               const Edges<Edge...>& of_domain) {
+  using E = Edges<Edge...>;
   using Device = typename X::device_type;
   fields.allocate = [](std::size_t bytes) { return allocate_bytes(Device{}, bytes); };
   fields.read = &redistribution::read_boxes<Device>;
@@ -189,6 +186,11 @@ void add_field(StencilFields& fields, const X& x, const Part& part, const FieldR
               &of_domain,
               &fill_boxes<typename X::value_type, X::dims, Device, E>},
              margin_around(part.storage(), part.view()));
+}
+template <class X, class Part, class E, std::size_t Operands>
+void add_field(StencilFields& fields, const X& x, const Part& part, const FieldReach& reach,
+               const EdgesAndGhosts<E, Operands>& of_domain) {
+  add_field(fields, x, part, reach, of_domain.edges);
 }
 
 /// @param x      the operands
