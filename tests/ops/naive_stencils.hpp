@@ -57,6 +57,11 @@ struct Line : Stencil {
     return sum;
   }
 };
+/// Products of std::complex are not constant expressions for all compilers.
+template <int Lo, int Hi>
+struct DeclaredLine : Line<Lo, Hi> {
+  static constexpr auto reach = star(Sides{Lo, Hi});
+};
 struct Unequal : Stencil {
   constexpr auto operator()(const auto& u) const {
     return u(0, 0) + 2 * (u(-3, 0) + u(2, 0) + u(0, -2) + 3 * u(0, 1));

@@ -31,10 +31,10 @@ CLEAVE_INLINE std::string letters_of(const Rule& rule, const Rule::Operand& oper
 CLEAVE_INLINE std::string to_string(const Rule& rule) {
   std::string text;
   for (int i = 0; i < rule.operands; ++i)
-    text += (i > 0 ? "," : "") + detail::letters_of(rule, rule.operand[std::size_t(i)]);
+    text.append(i > 0 ? "," : "").append(detail::letters_of(rule, rule.operand[std::size_t(i)]));
   text += "->";
   for (int k = 0; k < rule.results; ++k)
-    text += (k > 0 ? "," : "") + detail::letters_of(rule, rule.result[std::size_t(k)]);
+    text.append(k > 0 ? "," : "").append(detail::letters_of(rule, rule.result[std::size_t(k)]));
   return text;
 }
 
@@ -64,8 +64,8 @@ CLEAVE_INLINE std::string explain(const Rule& rule, const OperandLayouts& operan
   for (int k = 0; k < rule.results; ++k) {
     const Layout &computed = solution.computed[std::size_t(k)],
                  &result = solution.result[std::size_t(k)];
-    text += (k > 0 ? "\n" : "") + detail::letters_of(rule, rule.result[std::size_t(k)]) + " = " +
-            to_string(computed);
+    text.append(k > 0 ? "\n" : "").append(detail::letters_of(rule, rule.result[std::size_t(k)]));
+    text += " = " + to_string(computed);
     if (!(computed == result)) text += " -> " + to_string(result);
   }
   return text;

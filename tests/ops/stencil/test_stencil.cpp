@@ -11,12 +11,6 @@ using cleave::testing::error_of;
 
 namespace {
 
-/// Products of std::complex are not constant expressions for all compilers.
-template <int Lo, int Hi>
-struct DeclaredLine : Line<Lo, Hi> {
-  static constexpr auto reach = star(Sides{Lo, Hi});
-};
-
 /// A stencil in one dimension, with all kinds of edges, for short and long rows.
 template <int Lo, int Hi, class T, class E>
 void check_line(const E& of) {

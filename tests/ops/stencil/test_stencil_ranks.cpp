@@ -1,4 +1,7 @@
 // Stencils on distributed fields: the bits of one rank, the bytes and messages of neighbours.
+#include <complex>
+#include <cstdint>
+
 #include <cleave/comm/trace.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 
@@ -17,16 +20,16 @@ namespace {
 
 /// Compares a stencil under some placements with the same one on one rank, which test_stencil.cpp
 /// compares with naive loops.
-template <class S, class E, class Mesh, std::size_t Rank, class... P>
+template <class T = double, class S, class E, class Mesh, std::size_t Rank, class... P>
 void check_placed(const S& stencil, const E& of, const Mesh& mesh, const index_t (&extents)[Rank],
                   P... p) {
-  const auto whole = numbered<double>(extents);
+  const auto whole = numbered<T>(extents);
   const auto u = distribute_tensor(whole, mesh, p...);
   const auto expected = elements_of(apply(stencil, whole, of));
   const auto v = apply(stencil, u, of);
   CHECK(same_bits(v.full_tensor(), expected));
   const auto target = apply(stencil, u, of);
-  target.to_local().fill_(-1);
+  target.to_local().fill_(T(-1));
   apply(out(target), stencil, u, of);
   CHECK(same_bits(target.full_tensor(), expected));
 }
@@ -71,6 +74,21 @@ TEST_CASE(
     check_line_on<Line<-2, 4>>(world, edges(sides(none, neumann)));
     check_line_on<Line<-2, 1>>(world, edges(none));
     check_line_on<Line<-3, 3>>(world, edges(dirichlet(by_position)));
+  });
+}
+
+TEST_CASE("elements of all types have the same bits on any number of ranks") {
+  on_ranks({1, 2, 3, 4, 7}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
+    const auto check = [&]<class... T>(Types<T...>) {
+      for (const index_t n : {5, 13}) {
+        (check_placed<T>(DeclaredLine<-1, 2>{}, edges(periodic), mesh, {n}, Shard<0>{}), ...);
+        (check_placed<T>(DeclaredLine<-1, 2>{}, edges(sides(neumann, dirichlet(2))), mesh, {n},
+                         Shard<0>{}),
+         ...);
+      }
+    };
+    check(Types<float, half, bfloat16, std::int32_t, std::complex<float>, std::complex<double>>{});
   });
 }
 
