@@ -3,7 +3,7 @@
 //
 //     spmd_expand --ranks 4                        four threads
 //     mpirun -n 4 spmd_expand                      four processes
-//     spmd_expand --ranks 4 --to DIRECTORY         writes the graph and the programs there
+//     spmd_expand --ranks 4 --to DIRECTORY         writes and draws graphs and programs there
 //
 // Each program runs three steps, and so do the same calls on DTensors: losses, parameters and the
 // state of AdamW must have the same bits.
@@ -62,17 +62,17 @@ bool same_bits(const std::vector<spmd::ErasedTensor>& a, const std::vector<spmd:
   });
 }
 
-/// A graph, and the program of one way to place its inputs.
-struct Texts {
-  std::string name, graph, program;
+/// A graph and the program of one way to place its inputs, written and drawn.
+struct Report {
+  std::string name, graph, program, graph_picture, program_picture;
 };
 
 /// Traces and expands the step, and runs the program and the same calls on DTensors.
 ///
 /// @param place  makes a block on a mesh
 template <class Mesh, class Place, class Used>
-Texts expand_step(World& world, const std::string& name, const Mesh& mesh, const Place& place,
-                  const Used& used) {
+Report expand_step(World& world, const std::string& name, const Mesh& mesh, const Place& place,
+                   const Used& used) {
   const auto step = train_step(used);
   const auto called = start(mesh, place), given = start(mesh, place);
   const auto& [block, optimizer, x, target] = given;
@@ -110,7 +110,7 @@ Texts expand_step(World& world, const std::string& name, const Mesh& mesh, const
                 static_cast<long long>(spmd::received_bytes(program, mesh.extents())),
                 static_cast<long long>(runner.peak_bytes()));
   }
-  return {name, to_string(graph), to_string(program, mesh)};
+  return {name, to_string(graph), to_string(program, mesh), to_svg(graph), to_svg(program, mesh)};
 }
 
 void write(const std::string& path, const std::string& text) {
@@ -118,7 +118,7 @@ void write(const std::string& path, const std::string& text) {
   if (!(file << text).flush()) throw Error("spmd_expand", "cannot write '" + path + "'");
 }
 
-/// @param directory  for the texts; empty: they are not written
+/// @param directory  for texts and pictures; empty: they are not written
 void expand_all(World& world, const std::string& directory) {
   using namespace spmd_expand;
   const index_t n = world.size(), half = n % 2 == 0 ? 2 : 1;
@@ -131,9 +131,12 @@ void expand_all(World& world, const std::string& directory) {
                         expand_step(world, "fully_sharded", mesh(n, 1), sharded, gathered)};
   if (world.rank() != 0 || directory.empty()) return;
   std::filesystem::create_directories(directory);
-  for (const Texts& texts : all) {
-    write(directory + "/" + texts.name + ".graph.txt", texts.graph);
-    write(directory + "/" + texts.name + ".program.txt", texts.program);
+  for (const Report& report : all) {
+    const std::string path = directory + "/" + report.name;
+    write(path + ".graph.txt", report.graph);
+    write(path + ".graph.svg", report.graph_picture);
+    write(path + ".program.txt", report.program);
+    write(path + ".program.svg", report.program_picture);
   }
 }
 

@@ -9,6 +9,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
@@ -56,6 +57,10 @@ def main(program, mpiexec=None):
                        ("fully_sharded.program", "reduce_scatter(sum) over dp of")]:
         text = (scratch / f"{name}.txt").read_text()
         cases.check(f"{name} is written", line in text and "return %" in text, text)
+    for picture in sorted(scratch.glob("*.svg")):
+        root = xml.etree.ElementTree.parse(picture).getroot()
+        cases.check(f"{picture.name} is a picture", root.tag.endswith("svg"), root.tag)
+    cases.check("all graphs and programs are drawn", len(list(scratch.glob("*.svg"))) == 8)
     check_refusals(cases, program, [(["--mesh", "dp=2"], "unknown option '--mesh'")])
     return cases.finish()
 
