@@ -63,8 +63,8 @@ struct Outcome {
   bool reads = false;
 };
 Outcome outcome_of(const spmd::Graph& graph, const OperandLayouts& inputs) {
-  const spmd::Program program =
-      spmd::expand(graph, std::span(inputs).first(graph.inputs.size()), {.partial_outputs = true});
+  const spmd::Program program = spmd::expand(graph, std::span(inputs).first(graph.inputs.size()),
+                                             {.partial_outputs = true, .by_extents = false});
   if (program.fault) return {.is_free = false};
   Outcome outcome{program.values[std::size_t(program.outputs[0])].layout[0]};
   for (const spmd::Instruction& instruction : program.code) {

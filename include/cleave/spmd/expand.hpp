@@ -29,6 +29,8 @@ namespace cleave::spmd {
 /// Options of `expand`.
 struct ExpandOptions {
   bool partial_outputs = false;  ///< outputs may stay Partial; by default they become Replicate
+  bool by_extents = true;        ///< extents decide which shards of reshaped values stay; in eager
+                                 ///< calls, which know placements only, they do not
   /// The extents of the mesh, if known. Then the program runs on no other: an axis of one rank does
   /// not divide anything, so that a dimension of extent 1 may repeat even if it is "sharded" over
   /// that axis.
@@ -257,7 +259,8 @@ class Expansion final : public Placer {  // final: NOLINT(*virtual-class-destruc
       from[std::size_t(i)] = layout_of(in.id(node.operand[std::size_t(i)]));
     Solution solution = node.op->stencil != nullptr ? solve_like_first(rule, from)
                                                     : solve(rule, from, asks ? &asked : nullptr);
-    if (rule.replicated != 0 && node.op->regrouping.result > 0 && solution.required[0] == from[0])
+    if (options_.by_extents && rule.replicated != 0 && node.op->regrouping.result > 0 &&
+        solution.required[0] == from[0])
       keep_shards(in, node, from[0], asks ? &asked : nullptr, solution);
     if (node.op->broadcasts && !find_needed(in, node, from, solution.required)) return false;
     std::array<int, std::size_t(max_operands)> operand{};

@@ -21,6 +21,7 @@ namespace cleave::spmd::detail {
 constexpr Layout reshaped_layout(const Layout& from, const Shape& from_shape, const Layout& solved,
                                  const Shape& shape, const Shape* mesh) {
   using redistribution::Regroup;
+  if (from_shape.product() != shape.product()) return solved;  // a misfit
   Regroup how{{from}, {solved}, from_shape, shape, {0, from_shape.dims, shape.dims}};
   // the dimensions from the first to the last one that changes, in the operand and in the result
   int first = -1, end = 0, result_first = 0, result_end = 0;
