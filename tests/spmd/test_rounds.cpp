@@ -78,14 +78,14 @@ constexpr auto layers_graph = frozen([] {
   return trace(ParallelLayers{}, arg<float>("x", {16, 8}), arg<float>("up", {8, 32}),
                arg<float>("down", {32, 8}));
 });
-constexpr Program tensor_parallel() {
+constexpr Program tensor_parallel_step() {
   const std::array schemas{schema(R{}), schema(S1{}), schema(S0{})};
   return start_early(coalesce(split_moves(expand(layers_graph, schemas), two_ranks), two_ranks),
                      two_ranks);
 }
 // Tensor parallelism: one sum forward and one backward, which nothing merges.
-static_assert(rounds(tensor_parallel(), StepKind::all_reduce) == 2);
-static_assert(communications(tensor_parallel()) == 2);
+static_assert(rounds(tensor_parallel_step(), StepKind::all_reduce) == 2);
+static_assert(communications(tensor_parallel_step()) == 2);
 
 Tensor<float, 2> full_of(float value) {
   const Tensor<float, 2> x({8, 8});
