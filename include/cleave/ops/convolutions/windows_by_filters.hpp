@@ -85,13 +85,13 @@ struct ConvolutionText {
         if (text.text[d] == letter) return std::int8_t(d);
       return std::int8_t(-1);
     };
-    kernels::Contraction letters;
+    kernels::Contraction found;
     for (const char letter : {'b', 'g', 'n', 'p', 'q', 'r', 'c', 'u', 'v', 'w'})
       if (const kernels::Contraction::Index index{place(x, letter), place(w, letter),
                                                   place(y, letter)};
           index.x >= 0 || index.w >= 0)
-        letters.index[std::size_t(letters.count++)] = index;
-    return letters;
+        found.index[std::size_t(found.count++)] = index;
+    return found;
   }
   /// Of filters (with a leading dimension for images), windows and the result.
   static constexpr kernels::Contraction letters = [] {
