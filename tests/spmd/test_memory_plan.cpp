@@ -56,14 +56,22 @@ int first_overwritten(const spmd::Program& program, const spmd::MemoryPlan& plan
   for (std::size_t v = 0; v < origin.size(); ++v) origin[v] = int(v);
   for (std::size_t i = 0; i < program.code.size(); ++i) {
     const spmd::Instruction& step = program.code[i];
-    for (int k = 0; k < step.operands; ++k) {
-      const auto v = std::size_t(origin[std::size_t(step.operand[std::size_t(k)])]);
-      for (index_t b = 0; plan.offset[v] >= 0 && b < plan.bytes[v]; ++b)
-        if (last[std::size_t(plan.offset[v] + b)] != int(v)) return int(i);
-    }
+    const auto is_overwritten = [&](const spmd::Instruction& reader) {
+      for (int k = 0; k < reader.operands; ++k) {
+        const auto v = std::size_t(origin[std::size_t(reader.operand[std::size_t(k)])]);
+        for (index_t b = 0; plan.offset[v] >= 0 && b < plan.bytes[v]; ++b)
+          if (last[std::size_t(plan.offset[v] + b)] != int(v)) return true;
+      }
+      return false;
+    };
+    if (is_overwritten(step)) return int(i);
+    for (const spmd::Instruction& reader : program.code)  // until their round has been waited for
+      if (step.kind == spmd::InstructionKind::wait && reader.is_started &&
+          reader.round == step.round && is_overwritten(reader))
+        return int(i);
     for (int k = 0; k < step.results; ++k) {
       const auto v = std::size_t(step.first + k);
-      const bool views = step.kind == spmd::InstructionKind::move
+      const bool views = is_redistribution(step)
                              ? plan_of(program, step, mesh).communications() == 0
                              : step.op != nullptr && step.op->is_view;
       if (views) origin[v] = origin[std::size_t(step.operand[0])];
@@ -109,6 +117,33 @@ TEST_CASE("planned values do not overwrite each other while they live") {
       CHECK(first_overwritten(program, plan, std::array{ranks}) == -1);
       if (ranks == 1) CHECK(2 * plan.block <= bytes_unshared(plan));
     }
+}
+
+TEST_CASE("operands of rounds that run meanwhile are not overwritten") {
+  const auto f = [](const auto& x, const auto& w) {
+    const auto h = matmul(x, w), g = exp(h);
+    const auto sums = resolve(matmul(transpose(x), exp(tanh(matmul(g, w)))));
+    const auto others = resolve(matmul(transpose(h), exp(mul(matmul(h, w), 0.5f))));
+    return std::tuple(sum(relu(matmul(exp(matmul(h, w)), w))), add(w, add(sums, others)));
+  };
+  const spmd::Graph graph =
+      spmd::trace(f, spmd::arg<float>("x", {32, 16}), spmd::arg<float>("w", {16, 16}));
+  const Shape mesh = Shape::filled(1, 2);
+  const spmd::ProgramCosts slow{.communication = {50, 1}, .points_per_us = 0.5};
+  spmd::Program program = spmd::optimize(
+      spmd::expand(graph, std::array{spmd::schema(Shard<0>{}), spmd::schema(Replicate{})}), mesh,
+      slow);
+  int waits = 0;
+  for (const spmd::Instruction& i : program.code) waits += i.kind == spmd::InstructionKind::wait;
+  REQUIRE(waits > 0);
+  const auto overwritten = [&] {
+    return first_overwritten(program, spmd::plan_memory(program, mesh, Shape::filled(1, 0)), mesh);
+  };
+  CHECK(overwritten() == -1);
+  for (std::size_t n = 0; n < program.code.size(); ++n)  // operands that live until the start only
+    if (const spmd::Instruction& i = program.code[n]; i.is_started)
+      program.values[std::size_t(i.operand[0])].last_use = int(n);
+  CHECK(overwritten() >= 0);
 }
 
 TEST_CASE("a wrong plan is detected: one value is moved onto another that lives") {

@@ -1,11 +1,12 @@
 // Starts collectives early and waits for them late: rounds run while the rank computes what does
 // not need their results.
 //
-// The pass plays the program with estimated times. It takes instructions in their order, but what
-// needs the result of a round that is still running comes after everything that does not. A round
-// starts as soon as its operands exist and its first user is less than twice its duration away:
-// earlier starts would hide no more, and hold memory. Every rank makes the same choices, and starts
-// and waits in the same order.
+// The pass plays the program with estimated times. It takes instructions in their order, but
+// what only a collective needs comes first, and what needs the result of a round that is still
+// running comes after everything that does not. A round starts as soon as its operands exist; if
+// they are inputs, when its first user is less than twice its duration away: earlier starts would
+// hide no more, and hold memory. Every rank makes the same choices, and starts and waits in the
+// same order.
 #pragma once
 
 #include <algorithm>
@@ -68,12 +69,31 @@ class StartEarly {
     for (std::size_t u = 0; u < count; ++u)
       for (const int user : units_.users(int(u)))
         needed_us_[u] = std::min(needed_us_[u], before[std::size_t(user)]);
+    find_urgent();
     missing_ = units_.missing();
     done_us_.assign(count, 0);
     settled_us_.assign(count, 0);
     began_us_.assign(count, -1);
     waits_.assign(count, -1);
     hidden_us_.assign(count, 0);
+  }
+
+  /// Finds what only a collective needs, or a chain that leads to one, and what inputs are for.
+  constexpr void find_urgent() {
+    const auto count = std::size_t(units_.count());
+    is_urgent_.assign(count, 0);
+    is_of_inputs_.assign(count, 1);
+    for (std::size_t u = count; u-- > 0;) {
+      const auto users = units_.users(int(u));
+      bool is_urgent = !units_.is_collective(int(u)) && !users.empty();
+      for (const int user : users)
+        is_urgent = is_urgent && (units_.is_collective(user) ||
+                                  (users.size() == 1 && is_urgent_[std::size_t(user)]));
+      is_urgent_[u] = char(is_urgent);
+    }
+    for (std::size_t u = 0; u < count; ++u)
+      for (const int maker : units_.makers(int(u)))
+        if (us_[std::size_t(maker)] > 0 || !is_of_inputs_[std::size_t(maker)]) is_of_inputs_[u] = 0;
   }
 
   /// The steps of a round share its latency.
@@ -129,8 +149,11 @@ class StartEarly {
   }
   constexpr void settle(int unit) {
     const auto u = std::size_t(unit);
-    if (units_.is_collective(unit)) push(rounds_, needed_us_[u] - 2 * us_[u], unit);
-    else push(ready_, units_.members(unit).back(), unit);
+    if (units_.is_collective(unit))
+      push(rounds_, is_of_inputs_[u] ? needed_us_[u] - 2 * us_[u] : 0.0, unit);
+    else
+      push(ready_, units_.members(unit).back() - (is_urgent_[u] ? int(program_.code.size()) : 0),
+           unit);
   }
 
   constexpr void start(int unit) {
@@ -207,16 +230,19 @@ class StartEarly {
 
   Program program_;
   Units units_;
-  std::vector<double> us_{};          ///< by unit: how long it takes
-  std::vector<double> needed_us_{};   ///< by unit: computed before its first user, in the old order
-  std::vector<int> missing_{};        ///< by unit: operands that are neither computed nor started
-  std::vector<double> done_us_{};     ///< by unit: when the rounds that it needs are complete
-  std::vector<double> settled_us_{};  ///< by unit: when they are, even if they take twice as long
-  std::vector<double> began_us_{};    ///< by unit: computed before its start; -1: not started
-  std::vector<int> waits_{};          ///< by unit: the wait for it, or -1
-  std::vector<double> hidden_us_{};   ///< by unit: computed between its start and its wait
-  std::vector<Queued<int>> ready_{};  ///< computations, in their old order
-  std::vector<Queued<double>> late_{};    ///< units that need results of rounds
+  std::vector<double> us_{};         ///< by unit: how long it takes
+  std::vector<double> needed_us_{};  ///< by unit: computed before its first user, in the old order
+  std::vector<char> is_urgent_{};    ///< by unit: whether it is computed for one collective
+  std::vector<char>
+      is_of_inputs_{};             ///< by unit: whether inputs, or views of them, are its operands
+  std::vector<int> missing_{};     ///< by unit: operands that are neither computed nor started
+  std::vector<double> done_us_{};  ///< by unit: when the rounds that it needs are complete
+  std::vector<double> settled_us_{};    ///< by unit: when they are, even if they take twice as long
+  std::vector<double> began_us_{};      ///< by unit: computed before its start; -1: not started
+  std::vector<int> waits_{};            ///< by unit: the wait for it, or -1
+  std::vector<double> hidden_us_{};     ///< by unit: computed between its start and its wait
+  std::vector<Queued<int>> ready_{};    ///< computations, in their old order
+  std::vector<Queued<double>> late_{};  ///< units that need results of rounds
   std::vector<Queued<double>> rounds_{};  ///< by when they must start
   std::vector<int> order_{};
   double now_us_ = 0, computed_us_ = 0, link_us_ = 0;
