@@ -41,7 +41,7 @@ struct Across : Stencil {
 
 /// A call on two fields, by naive loops.
 template <class S>
-struct NaiveCall {
+struct NaiveStridedCall {
   S stencil;
   NaiveGrids<double, 2> grids;
   Indices begin, end;  ///< of the results
@@ -99,14 +99,14 @@ template <bool Second = false, class S, class E>
 void check_strided_gradients(World& world, const S& stencil, const E& of, const Indices& natural,
                              const std::array<Indices, 2>& shapes) {
   const auto u = plane(shapes[0], 1), c = plane(shapes[1], 2), h = plane(shapes[0], 4);
-  NaiveCall<S> naive{stencil,
-                     {shapes,
-                      {naive_stride<2>(S::stride[0]), naive_stride<2>(S::stride[1])},
-                      {elements_of(u), elements_of(c)},
-                      beyond_all(of, 2)},
-                     {},
-                     {},
-                     {}};
+  NaiveStridedCall<S> naive{stencil,
+                            {shapes,
+                             {naive_stride<2>(S::stride[0]), naive_stride<2>(S::stride[1])},
+                             {elements_of(u), elements_of(c)},
+                             beyond_all(of, 2)},
+                            {},
+                            {},
+                            {}};
   const auto [begin, end] = naive.grids.domain(stencil, natural);
   naive.begin = begin, naive.end = end;
   const auto w = plane({end[0] - begin[0], end[1] - begin[1]}, 3);
