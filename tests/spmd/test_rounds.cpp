@@ -61,7 +61,7 @@ constexpr auto gradient_graph = frozen([] {
   return trace(Gradients{}, arg<float>("x", {16, 8}), arg<float>("w1", {8, 8}),
                arg<float>("w2", {8, 8}), arg<float>("w3", {8, 8}));
 });
-constexpr std::array data_parallel{schema(S0{}), schema(R{}), schema(R{}), schema(R{})};
+constexpr std::array gradient_by_data{schema(S0{}), schema(R{}), schema(R{}), schema(R{})};
 constexpr Shape two_ranks(std::array<index_t, 1>{2});
 
 /// A pair of layers of tensor parallelism, forward and backward.
@@ -93,18 +93,19 @@ Tensor<float, 2> full_of(float value) {
   return x;
 }
 
-constexpr Program merged(const ProgramCosts& costs = {}) {
-  return coalesce(split_moves(expand(gradient_graph, data_parallel), two_ranks), two_ranks, costs);
+constexpr Program merged_rounds(const ProgramCosts& costs = {}) {
+  return coalesce(split_moves(expand(gradient_graph, gradient_by_data), two_ranks), two_ranks,
+                  costs);
 }
 // Data parallelism: three sums, in one all-reduce.
-static_assert(count(merged(), StepKind::all_reduce) == 3);
-static_assert(rounds(merged(), StepKind::all_reduce) == 1);
-static_assert(received_bytes(merged(), two_ranks) ==
-              received_bytes(expand(gradient_graph, data_parallel), two_ranks));
+static_assert(count(merged_rounds(), StepKind::all_reduce) == 3);
+static_assert(rounds(merged_rounds(), StepKind::all_reduce) == 1);
+static_assert(received_bytes(merged_rounds(), two_ranks) ==
+              received_bytes(expand(gradient_graph, gradient_by_data), two_ranks));
 // Where transfers take long, and computations longer: one all-reduce per bucket.
 constexpr ProgramCosts long_transfers{.communication = {1, 0.5}, .points_per_us = 0.01};
-static_assert(rounds(merged(long_transfers), StepKind::all_reduce) == 3);
-static_assert(rounds(start_early(merged(long_transfers), two_ranks, long_transfers),
+static_assert(rounds(merged_rounds(long_transfers), StepKind::all_reduce) == 3);
+static_assert(rounds(start_early(merged_rounds(long_transfers), two_ranks, long_transfers),
                      StepKind::all_reduce) == 3);
 
 }  // namespace
@@ -159,7 +160,7 @@ TEST_CASE("gradients of data parallelism are one message for each peer and bucke
             full_of(float(1 + world.rank())), mesh, rows);
     using W = DTensor<float, 2, std::remove_cvref_t<decltype(mesh)>, Placements<R>>;
     const auto w = W::unchecked(full_of(0.125f), mesh, square);
-    Runner runner(merged(), mesh);
+    Runner runner(merged_rounds(), mesh);
     const CommTrace trace(mesh.communicator());
     const auto [w1, w2, w3] = runner.run<W, W, W>(x, w, w, w);
     CHECK(trace.count() == 1);
