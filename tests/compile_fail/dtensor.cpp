@@ -55,7 +55,7 @@ void many(const Rows& x) { x.redistribute(Shard<0>{}, Replicate{}, Replicate{});
 void factory(const Mesh& mesh) { zeros<float>({6, 5}, mesh, Replicate{}); }
 #endif
 
-#ifdef shard_beyond_the_rank  // says: cleave: a Shard names a dimension that the tensor does not have
+#ifdef shard_beyond_the_rank  // says: cleave: a placement names a dimension that the tensor does not have
 void beyond(const Rows& x) { x.redistribute(Shard<2>{}, Replicate{}); }
 #endif
 

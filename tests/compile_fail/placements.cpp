@@ -5,15 +5,15 @@ using namespace cleave;
 
 static_assert(layout_of<Placements<Shard<1>, Replicate, Partial<Max>>, 2>.axes == 3);
 
-#ifdef shard_of_a_dimension_beyond_the_rank  // says: cleave: a Shard names a dimension that the tensor does not have
+#ifdef shard_of_a_dimension_beyond_the_rank  // says: cleave: a placement names a dimension that the tensor does not have
 constexpr Layout beyond = layout_of<Placements<Replicate, Shard<2>>, 2>;
 #endif
 
-#ifdef shard_of_a_dimension_before_the_first  // says: cleave: a Shard names a dimension that the tensor does not have
+#ifdef shard_of_a_dimension_before_the_first  // says: cleave: a placement names a dimension that the tensor does not have
 constexpr Layout before = layout_of<Placements<Shard<-3>>, 2>;
 #endif
 
-#ifdef type_that_is_no_placement  // says: cleave: a placement is Shard<dim>, Replicate or Partial<Op>
+#ifdef type_that_is_no_placement  // says: cleave: a placement is Shard<dim>, Balanced<dim>, BlockCyclic<dim, block>, Owned<owner>, Replicate or Partial<Op>
 constexpr Layout nonsense = layout_of<Placements<Replicate, int>, 2>;
 #endif
 

@@ -25,6 +25,24 @@ std::vector<Indices> chunks(const Indices& list, index_t parts) {
   return result;
 }
 
+std::vector<Indices> cut(const Indices& list, index_t parts, const Placement& how) {
+  if (how.kind == PlacementKind::shard) return chunks(list, parts);
+  std::vector<Indices> result(std::size_t(parts), Indices{});
+  std::size_t next = 0;
+  for (index_t part = 0; how.kind == PlacementKind::balanced && part < parts; ++part) {
+    std::size_t left = list.size() - next;  // the most equal parts of what is left
+    while (left % std::size_t(parts - part) != 0) ++left;
+    for (std::size_t i = 0; i < left / std::size_t(parts - part); ++i)
+      result[std::size_t(part)].push_back(list[next++]);
+  }
+  if (how.kind == PlacementKind::owned) result[std::size_t(how.number)] = list;
+  while (how.kind == PlacementKind::block_cyclic && next < list.size())
+    for (index_t part = 0; part < parts; ++part)
+      for (int i = 0; i < how.number && next < list.size(); ++i)
+        result[std::size_t(part)].push_back(list[next++]);
+  return result;
+}
+
 Indices owned(const Layout& layout, int d, const Indices& shape, const Indices& mesh,
               const Indices& coordinate) {
   Indices list;
@@ -32,7 +50,7 @@ Indices owned(const Layout& layout, int d, const Indices& shape, const Indices& 
   for (int a = 0; a < layout.axes; ++a) {
     if (!layout[a].shards() || layout[a].dim != d) continue;
     const Indices piece =
-        chunks(list, mesh[std::size_t(a)])[std::size_t(coordinate[std::size_t(a)])];
+        cut(list, mesh[std::size_t(a)], layout[a])[std::size_t(coordinate[std::size_t(a)])];
     list = piece;
   }
   return list;

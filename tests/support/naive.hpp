@@ -20,6 +20,9 @@ std::vector<Indices> all_indices(const Indices& extents);
 /// A list cut into `parts` chunks: ceil(n / parts) elements each, while they last.
 std::vector<Indices> chunks(const Indices& list, index_t parts);
 
+/// A list cut into `parts` lists as a placement says.
+std::vector<Indices> cut(const Indices& list, index_t parts, const Placement& how);
+
 /// The indices of dimension `d` that the rank at `coordinate` owns.
 Indices owned(const Layout& layout, int d, const Indices& shape, const Indices& mesh,
               const Indices& coordinate);

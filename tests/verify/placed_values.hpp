@@ -163,4 +163,15 @@ inline std::vector<Placement> placements_of(DType type, Domain domain, int dims)
   return result;
 }
 
+/// The ways of cutting to test for a tensor on one axis of two ranks or more.
+inline std::vector<Placement> cuts_of(int dims) {
+  std::vector<Placement> result{Placement::replicate()};
+  for (int d = 0; d < dims; ++d)
+    for (const Placement& cut :
+         {Placement::block_cyclic(d, 1), Placement::balanced(d), Placement::shard(d),
+          Placement::owned(1, d), Placement::block_cyclic(d, 2)})
+      result.push_back(cut);
+  return result;
+}
+
 }  // namespace cleave::testing

@@ -35,6 +35,24 @@ TEST_CASE("every gradient under placements is the one of a single rank") {
   CHECK(report.wrong() == 0);
 }
 
+TEST_CASE("every gradient is that of a single rank however operands are cut") {
+  const std::vector<Subject> subjects = all_subjects();
+  Report report;
+  on_ranks({2}, [&](World& world) {
+    Verdict verdict;
+    each_mesh(world, [&](const MeshState& mesh, int) {
+      for (const Subject& subject : subjects)
+        verify_placed_gradients(subject, mesh, sampled(24), true, verdict, Choice::cuts);
+    });
+    report.add(world, verdict);
+  });
+  if (report.calls() == 0) return;  // too few processes: skipped
+  report.print("(gradient, extents, cuts)");
+  CAPTURE(report.first());
+  CHECK(report.calls() > 500);
+  CHECK(report.wrong() == 0);
+}
+
 TEST_CASE("an operation without a gradient gives the reason") {
   for (const Subject& subject : all_subjects()) {
     if (!subject.is_first) continue;

@@ -41,6 +41,25 @@ TEST_CASE("every operation gives the same under all placements of all operands")
   CHECK(report.wrong() == 0);
 }
 
+TEST_CASE("every operation gives the same however its operands are cut") {
+  const std::vector<Subject> subjects = all_subjects();
+  Report report;
+  on_ranks({2, 4}, [&](World& world) {
+    Verdict verdict;
+    each_mesh(world, [&](const MeshState& mesh, int axes) {
+      for (const Subject& subject : subjects)
+        if (subject.types.back() == DType::float64 && (axes == 2 || mesh.size() == 2))
+          verify_values(subject, mesh, sampled(axes == 2 ? 45 : 75), true, verdict, Choice::cuts);
+    });
+    report.add(world, verdict);
+  });
+  if (report.calls() == 0) return;  // too few processes: skipped
+  report.print("(operation, extents, cuts)");
+  CAPTURE(report.first());
+  CHECK(report.calls() > 1000);
+  CHECK(report.wrong() == 0);
+}
+
 TEST_CASE("every row of partials is taken by some call") {
   if (sanitized) return skip("a property of values: plain builds check it");
   const std::vector<Subject> subjects = all_subjects();

@@ -75,11 +75,15 @@ inline bool shards_repeated(const std::vector<naive::Indices>& shapes,
   return false;
 }
 
+/// The placements to test of an operand.
+enum class Choice { shards_and_partials, cuts };
+
 /// A subject on one mesh. Operands are made once per layout.
 class OnMesh {
  public:
-  OnMesh(const Subject& subject, const MeshState& mesh, std::vector<naive::Indices> shapes)
-      : subject_(subject), mesh_(mesh), shapes_(std::move(shapes)) {
+  OnMesh(const Subject& subject, const MeshState& mesh, std::vector<naive::Indices> shapes,
+         Choice choice = Choice::shards_and_partials)
+      : subject_(subject), mesh_(mesh), shapes_(std::move(shapes)), choice_(choice) {
     for (const naive::Indices& shape : shapes_) extents_.push_back(naive::shape_of(shape));
     graph_ = subject.call(extents_);
     for (const auto& [operand, program] : subject.gradient)
@@ -95,7 +99,9 @@ class OnMesh {
     for (std::size_t i = 0; i < subject_.types.size(); ++i) {
       choices.push_back(naive::layouts_over(
           mesh_.extents().dims,
-          placements_of(subject_.types[i], subject_.naive.domain_of(i), subject_.dims[i])));
+          choice_ == Choice::cuts
+              ? cuts_of(subject_.dims[i])
+              : placements_of(subject_.types[i], subject_.naive.domain_of(i), subject_.dims[i])));
       count *= choices.back().size();
     }
     std::size_t step = count <= most ? 1 : count / most;
@@ -233,6 +239,7 @@ class OnMesh {
   const Subject& subject_;
   const MeshState& mesh_;
   std::vector<naive::Indices> shapes_;
+  Choice choice_;
   std::vector<Shape> extents_{};
   spmd::Graph graph_{};
   std::vector<std::pair<int, spmd::Graph>> gradients_{};
@@ -277,19 +284,21 @@ inline void verify_local(const Subject& subject, Verdict& verdict) {
 ///
 /// @collective every rank of the mesh
 inline void verify_values(const Subject& subject, const MeshState& mesh, std::size_t most,
-                          bool few_shapes, Verdict& verdict) {
+                          bool few_shapes, Verdict& verdict,
+                          Choice choice = Choice::shards_and_partials) {
   if (!subject.has_new_rule) most /= 5, few_shapes = true;
   for (const auto& shapes : shapes_of(subject, few_shapes)) {
-    OnMesh on(subject, mesh, shapes);
+    OnMesh on(subject, mesh, shapes, choice);
     on.each_layouts(most, [&](const auto& layouts) { on.check_values(layouts, verdict); });
   }
 }
 inline void verify_placed_gradients(const Subject& subject, const MeshState& mesh, std::size_t most,
-                                    bool few_shapes, Verdict& verdict) {
+                                    bool few_shapes, Verdict& verdict,
+                                    Choice choice = Choice::shards_and_partials) {
   if (subject.gradient.empty()) return;
   if (!subject.has_new_rule) most /= 5, few_shapes = true;
   for (const auto& shapes : shapes_of(subject, few_shapes)) {
-    OnMesh on(subject, mesh, shapes);
+    OnMesh on(subject, mesh, shapes, choice);
     on.each_layouts(most, [&](const auto& layouts) { on.check_gradients(layouts, verdict); });
   }
 }

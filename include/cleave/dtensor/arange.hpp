@@ -62,10 +62,19 @@ template <Element T, class Mesh, class... P>
 auto arange(index_t begin, index_t end, const Mesh& mesh, P... placements) {
   const auto x = detail::make_empty<T>({detail::count_between(begin, end)}, mesh, placements...);
   using X = std::remove_const_t<decltype(x)>;
-  const Box box = x.local_box();
   using Device = typename X::device_type;
-  return X::unchecked(detail::counted<T, Device>(begin + box.begin[0], box.extent(0)), mesh,
-                      x.shape());
+  if constexpr (X::layout.is_box()) {
+    const Box box = x.local_box();
+    return X::unchecked(detail::counted<T, Device>(begin + box.begin[0], box.extent(0)), mesh,
+                        x.shape());
+  } else {
+    detail::require_countable<T>();
+    const Tensor<T, 1> numbers(x.to_local().shape());
+    x.each_local_box([&](const Box& box, const Box& local) {
+      numbers[local].copy_(detail::counted<T, Host>(begin + box.begin[0], box.extent(0)));
+    });
+    return X::unchecked(numbers.to(Device{}), mesh, x.shape());
+  }
 }
 /// The numbers 0, 1, .., end - 1: `arange<float>(8, mesh, Shard<0>{})`.
 template <Element T, class Mesh, class... P>
@@ -91,7 +100,9 @@ template <Element T, class Mesh, class... P>
   requires is_device_mesh<Mesh>
 auto eye(index_t extent, const Mesh& mesh, P... placements) {
   const auto x = zeros<T>({extent, extent}, mesh, placements...);
-  detail::set_diagonal(x.to_local(), x.local_box(), T(1));
+  x.each_local_box([&](const Box& box, const Box& local) {
+    detail::set_diagonal(x.to_local()[local], box, T(1));
+  });
   return x;
 }
 /// The same in a local tensor.

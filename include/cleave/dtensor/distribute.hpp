@@ -30,6 +30,23 @@ void scatter_shards(const ConstView& whole, const View& part, const Layout& layo
   group.run(call);
 }
 
+/// The same for layouts that are not of boxes: a redistribution from the first rank.
+/// @return the part of this rank
+template <class T, int Rank, class From, class Mesh>
+auto scatter_runs(const Tensor<T, Rank, From>& tensor, const Layout& layout, const Shape& shape,
+                  const Mesh& mesh) {
+  using Device = typename Mesh::device_type;
+  Layout first = layout;
+  for (int a = 0; a < layout.axes; ++a)
+    if (layout[a].shards()) first[a] = Placement::owned(0, 0);
+  const Shape held = local_shape(first, shape, mesh.extents(), mesh.coordinate());
+  const auto whole =
+      held == shape ? tensor.to(Device{}) : Tensor<T, Rank, Device>(to_array<Rank>(held));
+  return tensor_of<Tensor<T, Rank, Device>>(
+      redistribution::run<Device>(nullptr, first, layout, {whole.storage(), whole.view()},
+                                  {mesh.state(), shape, "distribute_tensor"}));
+}
+
 }  // namespace detail
 
 /// Distributes an array of the mesh's first rank over all ranks of the mesh.
@@ -62,10 +79,17 @@ auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, Pl
       detail::broadcast_shape(state.group().host(), Shape(tensor.shape()), "distribute_tensor");
   const auto global = to_array<Rank>(shape);
   const Shape& at = mesh.coordinate();
-  const Tensor<T, Rank, From> local(to_array<Rank>(local_shape(layout, shape, mesh.extents(), at)));
   bool first_replica = true;
   for (int a = 0; a < layout.axes; ++a)
     first_replica = first_replica && (layout[a].shards() || at[a] == 0);
+  const auto extents = to_array<Rank>(local_shape(layout, shape, mesh.extents(), at));
+  if constexpr (!layout.is_box()) {
+    const auto local = first_replica ? detail::scatter_runs(tensor, layout, shape, mesh)
+                                     : Tensor<T, Rank, Device>(extents);
+    detail::broadcast_replicas<Device>(local.view(), layout, state, "distribute_tensor");
+    return Result::unchecked(local, mesh, global);
+  }
+  const Tensor<T, Rank, From> local(extents);
   if (first_replica)
     detail::scatter_shards<From>(tensor.view(), local.view(), layout, shape, state);
   detail::broadcast_replicas<From>(local.view(), layout, state, "distribute_tensor");

@@ -12,7 +12,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/redistribution_spec.hpp>
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/placement/ownership.hpp>
+#include <cleave/placement/owned_boxes.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/tensor/tensor.hpp>
@@ -125,8 +125,19 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   const local_type& to_local() const noexcept { return local_; }
   /// The global indices of the local elements; empty on a rank outside the mesh.
   Box local_box() const {
+    static_assert(layout.is_box(),
+                  "cleave: the part of a BlockCyclic tensor is no box: use each_local_box, or "
+                  "redistribute the tensor to Shard first");
     if (!mesh_.is_member()) return Box::of(Shape::filled(Rank, 0));
     return owned_box(layout, Shape(shape_), mesh_.extents(), mesh_.coordinate());
+  }
+  /// Calls f(global indices, the same elements as a box of `to_local()`) for boxes that together
+  /// are the local part: one, or one per product of blocks of BlockCyclic. Not called outside the
+  /// mesh.
+  template <class F>
+  void each_local_box(const F& f) const {
+    if (mesh_.is_member())
+      each_owned_box(layout, Shape(shape_), mesh_.extents(), mesh_.coordinate(), f);
   }
 
   /// The same global array under other placements, one per axis of the mesh.

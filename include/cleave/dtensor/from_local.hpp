@@ -4,6 +4,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ struct LocalPart {
   std::array<index_t, std::size_t(max_dims)> extents{};
   index_t dims = 0;
   index_t dtype = 0;
-  index_t placements = 0;  ///< packed
+  std::array<std::uint64_t, std::size_t(max_axes)> placements{};  ///< codes
   index_t global_is_given = 0;
   std::array<index_t, std::size_t(max_dims)> global{};
 
@@ -68,7 +69,7 @@ inline std::string describe(const LocalPart& part, int axes) {
   };
   std::string text = std::string(name_of(DType(part.dtype))) + " " +
                      to_string(shape_of(part.extents)) + " under " +
-                     to_string(Layout::unpacked(std::uint64_t(part.placements), axes));
+                     to_string(Layout::of_codes(part.placements, axes));
   if (part.global_is_given != 0) text += " of " + to_string(shape_of(part.global));
   return text;
 }
@@ -95,11 +96,10 @@ inline Shape sum_of_extents(const std::vector<LocalPart>& parts, const Layout& l
 /// @param given  null to compute the shape from the local extents
 /// @collective   every rank of the mesh
 /// @throws Error on every rank if the arguments of the ranks disagree, or the extents of a rank
-///         differ from those that the chunk rule assigns to it
+///         differ from those that its placements assign to it
 inline Shape agree_on_parts(const View& local, const Layout& layout, const Shape* given,
                             const MeshState& mesh) {
-  LocalPart mine{local.extents.values, local.extents.dims, index_t(local.dtype),
-                 index_t(layout.packed())};
+  LocalPart mine{local.extents.values, local.extents.dims, index_t(local.dtype), layout.codes()};
   if (given != nullptr) {
     mine.global_is_given = 1;
     mine.global = given->values;
@@ -152,9 +152,10 @@ void replace_replicas(Tensor<T, Rank, Device>& local, const Layout& layout, cons
 
 /// Makes one global array of local tensors; its shape follows from theirs.
 ///
-/// Always compares the arguments of all ranks and checks their extents against the chunk rule:
-/// uneven parts that do not follow it would gather wrongly. With `run_check`, replicas are
-/// broadcast from the first rank of their axes, into a copy: the caller's tensors do not change.
+/// Always compares the arguments of all ranks and checks their extents against the
+/// placements: uneven parts that do not follow them would gather wrongly. With `run_check`,
+/// replicas are broadcast from the first rank of their axes, into a copy: the caller's tensors do
+/// not change.
 ///
 /// @collective every rank of the mesh
 /// @cost       one small all-gather; with `run_check` a copy and a broadcast of the replicas
@@ -193,7 +194,10 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
     detail::replace_replicas(local, Result::layout, mesh.state());
   }
   const auto result = Result::unchecked(std::move(local), mesh, shape);
-  const Shape owned = result.local_box().extents(), passed(result.to_local().shape());
+  Shape owned = Shape::filled(Rank, 0);
+  if (mesh.is_member())
+    owned = local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
+  const Shape passed(result.to_local().shape());
   if (!(owned == passed))
     throw Error("from_local",
                 "the local tensor is " + to_string(passed) + ", this rank owns " + to_string(owned),

@@ -215,9 +215,12 @@ X orthogonal_(const X& x, double gain = 1) {
   detail::require_distinct_elements("orthogonal_", x.to_local().view(),
                                     [&] { return x.context(); });
   const RandomState state = detail::take_draws(x.mesh().state(), X::layout, "orthogonal_");
-  if (x.mesh().is_member())
-    detail::set_part(detail::orthogonal_for(x, gain, state), x.local_box(), Shape(x.shape()),
-                     x.to_local());
+  if (x.mesh().is_member()) {
+    const std::vector<double> whole = detail::orthogonal_for(x, gain, state);
+    x.each_local_box([&](const Box& box, const Box& local) {
+      detail::set_part(whole, box, Shape(x.shape()), x.to_local()[local]);
+    });
+  }
   return x;
 }
 template <class X>

@@ -16,6 +16,9 @@ redistribution::Needs needs_of(const DTensor<T, Rank, Mesh, P>& x, const Layout&
                                const Shape& result_shape) {
   static_assert(!layout_of<P, Rank>.has_partial(),
                 "cleave: ranks read elements of tensors without Partial; redistribute it first");
+  static_assert(layout_of<P, Rank>.is_box(),
+                "cleave: ranks read boxes of tensors whose parts are boxes, not of a BlockCyclic "
+                "one; redistribute it to Shard first");
   return {{layout_of<P, Rank>}, {result}, Shape(x.shape()), result_shape};
 }
 

@@ -39,6 +39,14 @@ void set_elements(const F& f, const Box& box, const Shape& shape,
   if (!is_dry()) map_indexed(on, f, box, shape, out);
 }
 
+/// The same for what this rank owns of a distributed array.
+template <class F, class T, int Rank, class Mesh, class P>
+void set_owned(const F& f, const DTensor<T, Rank, Mesh, P>& x) {
+  x.each_local_box([&](const Box& box, const Box& local) {
+    set_elements(f, box, Shape(x.shape()), x.to_local()[local]);
+  });
+}
+
 /// Sets the elements of a DTensor to f(index), where f = of(the state of a draw).
 ///
 /// @collective with CLEAVE_CHECK=collective every rank of the mesh
@@ -49,7 +57,7 @@ auto fill_from(const char* operation, const Of& of, const DTensor<T, Rank, Mesh,
                 "cleave: a Partial tensor cannot be filled; redistribute it first");
   require_distinct_elements(operation, x.to_local().view(), [&] { return x.context(); });
   const RandomState state = take_draws(x.mesh().state(), layout, operation);
-  if (x.mesh().is_member()) set_elements(of(state), x.local_box(), Shape(x.shape()), x.to_local());
+  set_owned(of(state), x);
   return x;
 }
 

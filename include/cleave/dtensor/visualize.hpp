@@ -17,15 +17,13 @@ namespace detail {
 
 // Constrained to one type, the templates are compiled only where they are called.
 
-/// The distinct indices of a dimension at which parts begin, ascending, and its extent.
-template <std::same_as<Box> B>
-std::vector<index_t> cuts(const std::vector<B>& boxes, int d, index_t extent) {
+/// The indices of a dimension at which what follows belongs to other ranks, ascending, and its
+/// extent.
+template <std::same_as<DimOwnership> D>
+std::vector<index_t> cuts(const D& dim) {
   std::vector<index_t> at;
-  for (const Box& box : boxes)
-    if (!box.empty()) at.push_back(box.begin[d]);
-  at.push_back(extent);
-  std::sort(at.begin(), at.end());
-  at.erase(std::unique(at.begin(), at.end()), at.end());
+  for (index_t i = 0; i < dim.extent; i += dim.place(i).run) at.push_back(i);
+  at.push_back(dim.extent);
   return at;
 }
 
@@ -61,14 +59,21 @@ inline std::string padded(std::string text, std::size_t width) {
 /// One line per row of parts, one cell per column of parts, the owners' ranks in each cell.
 template <std::same_as<Layout> L>
 std::string draw(const L& layout, const Shape& shape, const MeshState& mesh) {
-  std::vector<Box> boxes;
-  for (index_t r = 0; r < mesh.size(); ++r)
-    boxes.push_back(owned_box(layout, shape, mesh.extents(), coordinate_of(mesh.extents(), r)));
+  const auto ownership = [&](int d) {
+    return DimOwnership(layout, StepLayout{}.order, d, shape[d], mesh.extents());
+  };
   const bool wide = shape.dims > 1;  // a vector is drawn as one row
-  const std::vector<index_t> rows = wide ? cuts(boxes, 0, shape[0]) : std::vector<index_t>{0, 1};
+  const std::vector<index_t> rows = wide ? cuts(ownership(0)) : std::vector<index_t>{0, 1};
   const int across = wide ? 1 : 0;
   const std::vector<index_t> columns =
-      shape.dims > 0 ? cuts(boxes, across, shape[across]) : std::vector<index_t>{0, 1};
+      shape.dims > 0 ? cuts(ownership(across)) : std::vector<index_t>{0, 1};
+  const auto owns = [&](const Shape& at, int d, index_t index) {
+    const DimOwnership dim = ownership(d);
+    return dim.place(index).parts == dim.parts_of(at);
+  };
+  const auto has_elements = [&](const Shape& at) {
+    return shape.dims == 0 || local_shape(layout, shape, mesh.extents(), at).product() > 0;
+  };
 
   const auto range = [](const std::vector<index_t>& at, std::size_t i) {
     return std::to_string(at[i]) + ":" + std::to_string(at[i + 1]);
@@ -80,11 +85,10 @@ std::string draw(const L& layout, const Shape& shape, const MeshState& mesh) {
     table.push_back({wide ? range(rows, i) : std::string()});
     for (std::size_t j = 0; j + 1 < columns.size(); ++j) {
       std::string owners;
-      for (std::size_t r = 0; r < boxes.size(); ++r) {
-        if (boxes[r].empty()) continue;
-        if (wide && (boxes[r].begin[0] > rows[i] || boxes[r].end[0] <= rows[i])) continue;
-        if (shape.dims > 0 &&
-            (boxes[r].begin[across] > columns[j] || boxes[r].end[across] <= columns[j]))
+      for (std::size_t r = 0; r < mesh.world_ranks().size(); ++r) {
+        const Shape at = coordinate_of(mesh.extents(), index_t(r));
+        if (!has_elements(at) || (wide && !owns(at, 0, rows[i])) ||
+            (shape.dims > 0 && !owns(at, across, columns[j])))
           continue;
         if (!owners.empty()) owners += ',';
         owners += std::to_string(mesh.world_ranks()[r]);

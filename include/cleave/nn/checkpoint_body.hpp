@@ -22,7 +22,7 @@
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/nn/checkpoint.hpp>
 #include <cleave/nn/safetensors.hpp>
-#include <cleave/placement/ownership.hpp>
+#include <cleave/placement/owned_boxes.hpp>
 #include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
@@ -33,36 +33,48 @@ namespace detail {
 /// Replicas divide the elements of a shard of at least this size; one replica writes a smaller one.
 inline constexpr index_t least_shared_bytes = index_t{1} << 14;
 
-/// The global indices that this rank writes, if any. @param number  of the tensor in the state
-inline std::optional<Box> owned_piece(const StateEntry& entry, index_t number, int world_rank) {
-  if (entry.layout == nullptr)
-    return world_rank == 0 ? std::optional(Box::of(entry.shape)) : std::nullopt;
-  if (!entry.mesh->is_member()) return std::nullopt;
-  const Shape &at = entry.mesh->coordinate(), &extents = entry.mesh->extents();
-  Box box = owned_box(*entry.layout, entry.shape, extents, at);
-  index_t replicas = 1, replica = 0;
-  int longest = 0;
-  for (int a = 0; a < entry.layout->axes; ++a) {
-    if ((*entry.layout)[a].shards()) continue;
-    replica = replica * extents[a] + at[a];
-    replicas *= extents[a];
-  }
-  for (int d = 1; d < box.dims(); ++d)
-    if (box.extent(d) > box.extent(longest)) longest = d;
-  if (box.dims() == 0 || box.volume() * index_t(size_of(entry.dtype)) < least_shared_bytes) {
-    if (replica != number % replicas) return std::nullopt;
-  } else {
-    const IndexRange range = shard_range(box.extent(longest), replicas, replica);
-    box.end[longest] = box.begin[longest] + range.end;
-    box.begin[longest] += range.begin;
-  }
-  return box.volume() > 0 ? std::optional(box) : std::nullopt;
+/// Calls f(global indices, the same elements as a box of the rank's part) for what it holds.
+template <class F>
+void each_held_box(const StateEntry& entry, const F& f) {
+  const Box whole = Box::of(entry.shape);
+  if (entry.layout == nullptr) return f(whole, whole);
+  if (entry.mesh->is_member())
+    each_owned_box(*entry.layout, entry.shape, entry.mesh->extents(), entry.mesh->coordinate(), f);
 }
 
-/// The global indices that this rank holds.
-inline Box held_box(const StateEntry& entry) {
-  if (entry.layout == nullptr) return Box::of(entry.shape);
-  return owned_box(*entry.layout, entry.shape, entry.mesh->extents(), entry.mesh->coordinate());
+/// Calls f(global indices, the same as a box of its part) for what this rank writes.
+/// @param number  of the tensor in the state
+template <class F>
+void each_owned_piece(const StateEntry& entry, index_t number, int world_rank, const F& f) {
+  index_t replicas = 1, replica = 0;
+  if (entry.layout == nullptr) {
+    if (world_rank != 0) return;
+  } else if (entry.mesh->is_member()) {
+    const Shape &at = entry.mesh->coordinate(), &extents = entry.mesh->extents();
+    for (int a = 0; a < entry.layout->axes; ++a) {
+      if ((*entry.layout)[a].shards()) continue;
+      replica = replica * extents[a] + at[a];
+      replicas *= extents[a];
+    }
+  }
+  each_held_box(entry, [&](Box box, Box local) {
+    int longest = 0;
+    for (int d = 1; d < box.dims(); ++d)
+      if (box.extent(d) > box.extent(longest)) longest = d;
+    if (replicas == 1) {
+      // no other rank has these elements
+    } else if (box.dims() == 0 ||
+               box.volume() * index_t(size_of(entry.dtype)) < least_shared_bytes) {
+      if (replica != number % replicas) return;
+    } else {
+      const IndexRange range = shard_range(box.extent(longest), replicas, replica);
+      for (Box* part : {&box, &local}) {
+        part->end[longest] = part->begin[longest] + range.end;
+        part->begin[longest] += range.begin;
+      }
+    }
+    if (box.volume() > 0) f(box, local);
+  });
 }
 
 /// Agrees on whether all ranks have succeeded. @throws Error on all ranks if one has failed
@@ -161,21 +173,21 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
   std::size_t end = 0;
   index_t number = 0;
   for (const StateEntry& entry : state.tensors) {
-    const std::optional<Box> box = owned_piece(entry, number++, rank);
-    if (!box) continue;
-    Piece piece;
-    piece.box = *box;
-    piece.name = entry.name;
-    piece.dtype = entry.dtype;
-    piece.shape = entry.shape;
-    piece.begin = end;
-    end += piece.bytes();
-    const HostElements held = entry.fetch(entry.tensor.get());
-    const ConstView part = held.view[piece.box.relative_to(held_box(entry).begin)];
-    elements.emplace_back(piece.bytes());
-    pack_view(part, elements.back().data());
-    piece.checksum = checksum_of_bytes(elements.back().data(), elements.back().size());
-    index.pieces.push_back(piece);
+    std::optional<HostElements> held;
+    each_owned_piece(entry, number++, rank, [&](const Box& box, const Box& local) {
+      if (!held) held = entry.fetch(entry.tensor.get());
+      Piece piece;
+      piece.box = box;
+      piece.name = entry.name;
+      piece.dtype = entry.dtype;
+      piece.shape = entry.shape;
+      piece.begin = end;
+      end += piece.bytes();
+      elements.emplace_back(piece.bytes());
+      pack_view(held->view[local], elements.back().data());
+      piece.checksum = checksum_of_bytes(elements.back().data(), elements.back().size());
+      index.pieces.push_back(piece);
+    });
   }
   const OpenFile file(path, O_CREAT | O_TRUNC | O_WRONLY);
   const std::string header = write_header(index);
@@ -218,10 +230,10 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
                        const StateEntry& entry) {
   bool is_found = false;
   const bool is_member = entry.mesh == nullptr || entry.mesh->is_member();
-  const Box held = is_member ? held_box(entry) : Box{};
   const HostElements to = entry.fetch(entry.tensor.get());
   cleave::detail::require_distinct_elements("load_checkpoint", to.view);
-  index_t missing = is_member ? held.volume() : 0;
+  index_t missing = 0;
+  each_held_box(entry, [&](const Box& box, const Box&) { missing += box.volume(); });
   std::vector<Box> seen;
   for (const FileIndex& file : files)
     for (const Piece& piece : file.pieces) {
@@ -233,13 +245,16 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
                                   array_text(entry.dtype, entry.shape));
       if (!is_member || std::find(seen.begin(), seen.end(), piece.box) != seen.end()) continue;
       seen.push_back(piece.box);
-      const Box both = intersect(held, piece.box);
-      if (both.volume() == 0) continue;
-      const std::vector<std::byte> bytes = read_piece(file, piece);
-      const ConstView from = ConstView::dense(bytes.data(), piece.dtype, piece.box.extents());
-      strided_copy(Host{}, from[both.relative_to(piece.box.begin)],
-                   to.view[both.relative_to(held.begin)]);
-      missing -= both.volume();
+      std::optional<std::vector<std::byte>> bytes;  // read if an element is needed
+      each_held_box(entry, [&](const Box& box, const Box& local) {
+        const Box both = intersect(box, piece.box);
+        if (both.volume() == 0) return;
+        if (!bytes) bytes = read_piece(file, piece);
+        const ConstView from = ConstView::dense(bytes->data(), piece.dtype, piece.box.extents());
+        strided_copy(Host{}, from[both.relative_to(piece.box.begin)],
+                     to.view[local][both.relative_to(box.begin)]);
+        missing -= both.volume();
+      });
     }
   if (!is_found && entry.shape.product() != 0)
     file_error(path, "has no tensor '" + entry.name + "'");

@@ -20,6 +20,27 @@ struct Shard {
   static constexpr int dim = Dim;
 };
 
+/// The ranks of the axis own consecutive parts of dimension `Dim` whose extents differ by at most
+/// one, the longer parts first.
+template <int Dim>
+struct Balanced {
+  static constexpr int dim = Dim;
+};
+
+/// Blocks of `Block` indices of dimension `Dim` are dealt to the ranks of the axis in turn. A rank
+/// stores its indices in ascending order, without gaps: as ScaLAPACK does from process 0 on.
+template <int Dim, int Block>
+struct BlockCyclic {
+  static constexpr int dim = Dim;
+};
+
+/// Rank `Owner` of the axis has all values; the parts of the others have extent 0 in dimension
+/// `Dim`.
+template <int Owner = 0, int Dim = 0>
+struct Owned {
+  static constexpr int dim = Dim;
+};
+
 /// Every rank of the axis has the same values.
 struct Replicate {};
 
@@ -37,37 +58,60 @@ struct Placements {
 };
 
 /// The kind of a placement.
-enum class PlacementKind : std::uint8_t { replicate, shard, partial };
+enum class PlacementKind : std::uint8_t {
+  replicate,
+  shard,
+  partial,
+  balanced,
+  block_cyclic,
+  owned
+};
 
 /// A placement as a value.
 struct Placement {
   PlacementKind kind = PlacementKind::replicate;
-  std::int8_t dim = 0;          ///< of a shard
+  std::int8_t dim = 0;          ///< of a placement that shards
   ReduceOp op = ReduceOp::sum;  ///< of a partial
+  std::int32_t number = 0;  ///< the block of a block-cyclic placement, the owner of an owned one
 
   static constexpr Placement replicate() { return {}; }
   static constexpr Placement shard(int dim) {
     return {PlacementKind::shard, std::int8_t(dim), ReduceOp::sum};
   }
   static constexpr Placement partial(ReduceOp op) { return {PlacementKind::partial, 0, op}; }
+  static constexpr Placement balanced(int dim) {
+    return {PlacementKind::balanced, std::int8_t(dim)};
+  }
+  static constexpr Placement block_cyclic(int dim, int block) {
+    return {PlacementKind::block_cyclic, std::int8_t(dim), ReduceOp::sum, block};
+  }
+  static constexpr Placement owned(int owner, int dim) {
+    return {PlacementKind::owned, std::int8_t(dim), ReduceOp::sum, owner};
+  }
+  /// A placement that shards, of another dimension.
+  constexpr Placement along(int other) const { return {kind, std::int8_t(other), op, number}; }
 
   constexpr bool is_replicate() const { return kind == PlacementKind::replicate; }
   /// Whether the ranks of the axis own parts of a dimension: `dim`.
-  constexpr bool shards() const { return kind == PlacementKind::shard; }
+  constexpr bool shards() const { return kind != PlacementKind::replicate && !is_partial(); }
+  /// Whether the indices that a rank owns follow each other.
+  constexpr bool is_box() const { return kind != PlacementKind::block_cyclic; }
+  /// Whether it shards in another way than by chunks, as `Shard` does.
+  constexpr bool is_other_cut() const { return kind > PlacementKind::partial; }
   /// Whether they own parts of dimension d.
   constexpr bool shards(int d) const { return shards() && dim == d; }
   constexpr bool is_partial() const { return kind == PlacementKind::partial; }
 
-  /// A number that determines the placement: a template argument. Below 256.
+  /// A number that determines the placement: a template argument. Below 256 if `number` is 0.
   constexpr std::uint64_t code() const {
     const unsigned payload = shards() ? unsigned(dim) : unsigned(op);
-    return unsigned(kind) << 4 | (payload & 0xfu);
+    return std::uint64_t(std::uint32_t(number)) << 8 | unsigned(kind) << 4 | (payload & 0xfu);
   }
   static constexpr Placement of_code(std::uint64_t code) {
-    const auto kind = PlacementKind(code >> 4);
-    if (kind == PlacementKind::shard) return shard(int(code & 0xfu));
+    const auto kind = PlacementKind(code >> 4 & 0xfu);
+    if (kind == PlacementKind::replicate) return replicate();
     if (kind == PlacementKind::partial) return partial(ReduceOp(code & 0xfu));
-    return replicate();
+    return {kind, std::int8_t(code & 0xfu), ReduceOp::sum, std::int32_t(code >> 8)};
   }
 
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
@@ -106,6 +150,14 @@ struct Layout {
     return axes_where([d](const Placement& p) { return p.shards(d); });
   }
   constexpr bool has_partial() const { return partial_axes() != 0; }
+  /// Whether `packed` is only a checksum.
+  constexpr bool has_numbers() const {
+    return axes_where([](const Placement& p) { return p.number != 0; }) != 0;
+  }
+  /// Whether what each rank owns is a box of indices.
+  constexpr bool is_box() const {
+    return axes_where([](const Placement& p) { return !p.is_box(); }) == 0;
+  }
 
   /// The same layout with every partial replaced.
   constexpr Layout with_partials_as(const Placement& other) const {
@@ -115,21 +167,34 @@ struct Layout {
     return layout;
   }
 
-  /// Eight bits per axis, the first axis lowest: a key for plans.
+  /// Eight bits per axis, the first axis lowest: a key. Exact if all numbers
+  /// are 0, otherwise a checksum.
   constexpr std::uint64_t packed() const {
     std::uint64_t code = 0;
-    for (int a = 0; a < axes; ++a) code |= (*this)[a].code() << (8 * a);
+    for (int a = 0; a < axes; ++a) {
+      const std::uint64_t all = (*this)[a].code();
+      code ^= (all & 0xffu) << (8 * a) ^ (all >> 8) * 0x9e3779b97f4a7c15u << a;
+    }
     return code;
   }
 
-  static constexpr Layout unpacked(std::uint64_t code, int axes) {
+  /// The codes of all axes: a key.
+  constexpr std::array<std::uint64_t, max_axes> codes() const {
+    std::array<std::uint64_t, max_axes> result{};
+    for (int a = 0; a < axes; ++a) result[std::size_t(a)] = (*this)[a].code();
+    return result;
+  }
+  static constexpr Layout of_codes(const std::array<std::uint64_t, max_axes>& codes, int axes) {
     Layout layout = replicated(axes);
-    for (int a = 0; a < axes; ++a) layout[a] = Placement::of_code(code >> (8 * a) & 0xffu);
+    for (int a = 0; a < axes; ++a) layout[a] = Placement::of_code(codes[std::size_t(a)]);
     return layout;
   }
 
   friend constexpr bool operator==(const Layout& a, const Layout& b) {
-    return a.axes == b.axes && a.packed() == b.packed();
+    if (a.axes != b.axes) return false;
+    for (int i = 0; i < a.axes; ++i)
+      if (!(a[i] == b[i])) return false;
+    return true;
   }
 };
 
@@ -151,6 +216,26 @@ struct PlacementTraits<Shard<Dim>> {
   static constexpr bool fits(int dims) { return Dim >= -dims && Dim < dims; }
   static constexpr Placement value(int dims) {
     return Placement::shard(Dim < 0 ? Dim + dims : Dim);
+  }
+};
+template <int Dim>
+struct PlacementTraits<Balanced<Dim>> : PlacementTraits<Shard<Dim>> {
+  static constexpr Placement value(int dims) {
+    return Placement::balanced(Dim < 0 ? Dim + dims : Dim);
+  }
+};
+template <int Dim, int Block>
+struct PlacementTraits<BlockCyclic<Dim, Block>> : PlacementTraits<Shard<Dim>> {
+  static_assert(Block > 0, "cleave: the block of BlockCyclic<dim, block> is at least 1");
+  static constexpr Placement value(int dims) {
+    return Placement::block_cyclic(Dim < 0 ? Dim + dims : Dim, Block);
+  }
+};
+template <int Owner, int Dim>
+struct PlacementTraits<Owned<Owner, Dim>> : PlacementTraits<Shard<Dim>> {
+  static_assert(Owner >= 0, "cleave: Owned<owner> names a rank of the axis, from 0 on");
+  static constexpr Placement value(int dims) {
+    return Placement::owned(Owner, Dim < 0 ? Dim + dims : Dim);
   }
 };
 template <>
@@ -177,9 +262,10 @@ inline constexpr bool is_placements<Placements<P...>> = true;
 template <int Dims, class... P>
 constexpr Layout make_layout(Placements<P...>) {
   static_assert((PlacementTraits<P>::valid && ...),
-                "cleave: a placement is Shard<dim>, Replicate or Partial<Op>");
+                "cleave: a placement is Shard<dim>, Balanced<dim>, BlockCyclic<dim, block>, "
+                "Owned<owner>, Replicate or Partial<Op>");
   static_assert((PlacementTraits<P>::fits(Dims) && ...),
-                "cleave: a Shard names a dimension that the tensor does not have");
+                "cleave: a placement names a dimension that the tensor does not have");
   static_assert(sizeof...(P) <= std::size_t(max_axes), "cleave: a mesh has at most 8 axes");
   Layout layout;
   ((layout[layout.axes++] = PlacementTraits<P>::value(Dims)), ...);
@@ -189,7 +275,10 @@ constexpr Layout make_layout(Placements<P...>) {
 template <std::uint64_t Code>
 constexpr auto placement_type() {
   constexpr Placement p = Placement::of_code(Code);
-  if constexpr (p.shards()) return Shard<p.dim>{};
+  if constexpr (p.kind == PlacementKind::shard) return Shard<p.dim>{};
+  else if constexpr (p.kind == PlacementKind::balanced) return Balanced<p.dim>{};
+  else if constexpr (p.kind == PlacementKind::block_cyclic) return BlockCyclic<p.dim, p.number>{};
+  else if constexpr (p.kind == PlacementKind::owned) return Owned<p.number, p.dim>{};
   else if constexpr (p.is_partial()) return Partial<reduction_type<p.op>>{};
   else return Replicate{};
 }

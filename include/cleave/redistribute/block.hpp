@@ -50,6 +50,7 @@ struct Part {
 };
 
 /// The boxes of the members of the group over `axes` that this rank is in, counted from `origin`.
+/// @pre of.is_box()
 inline std::vector<Box> boxes_of_members(const StepLayout& of, const Context& context,
                                          AxisMask axes, const Shape& origin) {
   std::vector<Box> boxes(std::size_t(context.mesh.size(axes)));
@@ -60,7 +61,12 @@ inline std::vector<Box> boxes_of_members(const StepLayout& of, const Context& co
   return boxes;
 }
 
-/// The box of this rank.
+/// The local extents of this rank.
+inline Shape own_extents(const StepLayout& of, const Context& context) {
+  return local_extents(of, context.shape, context.mesh.extents(), context.mesh.coordinate());
+}
+
+/// The box of this rank. @pre of.is_box()
 inline Box own_box(const StepLayout& of, const Context& context) {
   return owned_box(of, context.shape, context.mesh.extents(), context.mesh.coordinate());
 }

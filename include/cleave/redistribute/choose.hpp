@@ -67,6 +67,13 @@ class PlanSearch {
     return dims;
   }
 
+  /// Calls f(placement) for the ways in which an axis may be sharded on the way.
+  template <class F>
+  constexpr void each_cut(int axis, const F& f) const {
+    if (goal_.layout[axis].is_other_cut()) f(goal_.layout[axis]);
+    for (int i = 0; i < dims_; ++i) f(Placement::shard(dim_[std::size_t(i)]));
+  }
+
   constexpr void offer(int dim) {
     for (int i = 0; i < dims_; ++i)
       if (dim_[std::size_t(i)] == dim) return;
@@ -94,12 +101,12 @@ class PlanSearch {
     }
     each_slicing(now, plan, us, group, op, replicated, sliced, axis + 1);
     if (!(replicated >> axis & 1u)) return;
-    for (int i = 0; i < dims_; ++i) {
+    each_cut(axis, [&](const Placement& cut) {
       StepLayout more = sliced;
-      more.layout[axis] = Placement::shard(dim_[std::size_t(i)]);
+      more.layout[axis] = cut;
       move_last(more, 1u << axis, shape_.dims);
       each_slicing(now, plan, us, group, op, replicated, more, axis + 1);
-    }
+    });
   }
 
   /// Tries an all-reduce, and reduce-scatters with any dimension for each axis of the group.
@@ -119,11 +126,11 @@ class PlanSearch {
       return search_behind(plan, us, scatter);
     }
     if (!(group >> axis & 1u)) return each_scatter(plan, us, group, step, axis + 1);
-    for (int i = 0; i < dims_; ++i) {
+    each_cut(axis, [&](const Placement& cut) {
       Step next = step;
-      next.to.layout[axis] = Placement::shard(dim_[std::size_t(i)]);
+      next.to.layout[axis] = cut;
       each_scatter(plan, us, group, next, axis + 1);
-    }
+    });
   }
 
   constexpr void search_behind(const Plan& plan, double us, const Step& step) {

@@ -37,20 +37,20 @@ constexpr index_t capped_sum(index_t a, index_t b) {
   return a > most - b ? most : a + b;
 }
 
-/// The most elements that a rank receives in an exchange between two layouts, among the ranks at
-/// the `SampledParts` of each axis.
+/// The most elements that a rank receives in an exchange between two layouts: where both cut into
+/// chunks, among the ranks at the `SampledParts` of each axis.
 constexpr index_t max_received(const StepLayout& from, const StepLayout& to, const Shape& shape,
                                const Shape& mesh) {
+  const auto other_cut = [](const Placement& p) { return p.is_other_cut(); };
+  const bool all = from.layout.axes_where(other_cut) != 0 || to.layout.axes_where(other_cut) != 0;
   Shape samples = mesh;
-  for (int a = 0; a < mesh.dims; ++a) samples[a] = SampledParts{mesh[a]}.count();
+  for (int a = 0; a < mesh.dims && !all; ++a) samples[a] = SampledParts{mesh[a]}.count();
   index_t most = 0;
   Shape sample = Shape::filled(mesh.dims, 0);
   do {
     Shape at = sample;
-    for (int a = 0; a < mesh.dims; ++a) at[a] = SampledParts{mesh[a]}[sample[a]];
-    const Box wanted = owned_box(to, shape, mesh, at);
-    const index_t lacking =
-        wanted.volume() - intersect(owned_box(from, shape, mesh, at), wanted).volume();
+    for (int a = 0; a < mesh.dims && !all; ++a) at[a] = SampledParts{mesh[a]}[sample[a]];
+    const index_t lacking = lacking_elements(from, to, shape, mesh, at);
     if (lacking > most) most = lacking;
   } while (next_index(samples, sample));
   return most;

@@ -54,27 +54,29 @@ std::vector<index_t> places_in(const MeshState& mesh, const Union& members) {
   return places;
 }
 
-/// The transfers of this rank.
+/// The numbers of ranks in the union of two meshes.
 template <std::same_as<UnionGroup> Union>
-Transfers cross_transfers(const Union& members, const MeshState& from, const StepLayout& source,
-                          const MeshState& to, const StepLayout& target, const Shape& shape) {
-  const auto self = [](const MeshState& mesh) {
-    return mesh.is_member() ? &mesh.coordinate() : nullptr;
-  };
-  const ExchangeSide before(source, shape, from.extents(), self(from), ~0u);
-  const ExchangeSide after(target, shape, to.extents(), self(to), ~0u);
-  const auto number_in = [&](const MeshState& mesh) {
-    return [&members, &mesh](const Shape& at) {
-      return members.place_of(mesh.world_ranks()[std::size_t(linear_index(mesh.extents(), at))]);
-    };
-  };
-  const std::vector<index_t> there = places_in(from, members);
-  const auto owns_chunk = [&, number = number_in(to)](const Shape& at) {
-    const index_t place = there[std::size_t(number(at))];
+struct UnionNumbers final : GroupNumbers {
+  const Union& members;
+  const MeshState &from, &to;
+  const ExchangeSide& before;
+  std::vector<index_t> there;  ///< in the source mesh
+
+  UnionNumbers(const Union& ranks, const MeshState& source, const MeshState& target,
+               const ExchangeSide& side)
+      : members(ranks), from(source), to(target), before(side), there(places_in(source, ranks)) {}
+  int owner(const Shape& at) const override { return number(from, at); }
+  int receiver(const Shape& at) const override { return number(to, at); }
+  bool owns_chunk(const Shape& at) const override {
+    const index_t place = there[std::size_t(receiver(at))];
     return place >= 0 && before.is_own_chunk(coordinate_of(from.extents(), place));
-  };
-  return plan_transfers(before, after, number_in(from), number_in(to), owns_chunk);
-}
+  }
+
+ private:
+  int number(const MeshState& mesh, const Shape& at) const {
+    return members.place_of(mesh.world_ranks()[std::size_t(linear_index(mesh.extents(), at))]);
+  }
+};
 
 template <class Device>
 Block cross_redistribute(const Layout& source, const Layout& target, Block block,
@@ -102,16 +104,31 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   }
 
   const StepLayout end{target};
-  const Transfers transfers = cross_transfers(ranks, from, now, to, end, shape);
-  Block result =
-      allocate<Device>(dtype, to.is_member() ? own_box(end, {to, shape, "redistribute"}).extents()
-                                             : Shape::filled(shape.dims, 0));
-  Collective call = Collective::exchange(CollectiveKind::exchange, block.view, result.view,
-                                         transfers.sends, transfers.receives)
+  const auto self = [](const MeshState& mesh) {
+    return mesh.is_member() ? &mesh.coordinate() : nullptr;
+  };
+  const ExchangeSide before(now, shape, from.extents(), self(from), ~0u);
+  const ExchangeSide after(end, shape, to.extents(), self(to), ~0u);
+  const UnionNumbers<UnionGroup> numbers(ranks, from, to, before);
+  const bool has_runs = !now.is_box() || !end.is_box();
+  Call result;  // not run as it is: the group is that of both meshes
+  if (has_runs) {
+    result.runs = std::make_shared<RunTransfers>(plan_runs(before, after, numbers));
+    result.transfers = result.runs;
+    if (from.is_member()) block = packed_by<Device>(result.runs->pack, block);
+  } else {
+    result.transfers = std::make_shared<Transfers>(plan_transfers(before, after, numbers));
+  }
+  Shape extents =
+      to.is_member() ? own_extents(end, {to, shape, "redistribute"}) : Shape::filled(shape.dims, 0);
+  if (has_runs) extents = Shape::filled(1, extents.product());
+  result.result = allocate<Device>(dtype, extents);
+  Collective call = Collective::exchange(CollectiveKind::exchange, block.view, result.result.view,
+                                         result.transfers->sends, result.transfers->receives)
                         .named("redistribute");
   call.global_count = shape.product();
   ranks.group->run(call);
-  return result;
+  return finish<Device>(std::move(result));
 }
 
 }  // namespace cleave::redistribution

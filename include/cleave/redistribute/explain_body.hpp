@@ -106,7 +106,9 @@ CLEAVE_INLINE Explanation explain(const Layout& source, const Layout& target, co
     result.bytes = capped_sum(result.bytes, line.bytes);
     result.microseconds += line.microseconds;
     const index_t between = &step == plan.begin() ? 0 : held(step.from);
-    const index_t live = capped_sum(capped_sum(kept, between), held(step.to));
+    index_t live = capped_sum(capped_sum(kept, between), held(step.to));
+    if (communicates(step.kind) && step.needs_runs())  // packed copies of both sides
+      live = capped_sum(live, capped_sum(held(step.from), held(step.to)));
     if (live > result.peak_memory) result.peak_memory = live;
     result.steps.push_back(std::move(line));
   }

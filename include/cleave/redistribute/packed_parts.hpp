@@ -251,6 +251,9 @@ class PackedLists {
       key.words.insert(key.words.end(),
                        {part.source.packed(), part.target.packed(),
                         std::uint64_t(part.block.view.dtype) << 8 | std::uint64_t(shape.dims)});
+      for (const Layout* side : {&part.source, &part.target})
+        if (const auto codes = side->codes(); side->has_numbers())
+          key.words.insert(key.words.end(), codes.begin(), codes.end());
       for (const index_t extent : shape) key.words.push_back(std::uint64_t(extent));
       if (!part.is_exact) continue;
       for (const Step& step : *part.fixed) {
@@ -295,7 +298,8 @@ class PackedLists {
       const Part& part = parts[i];
       const DType dtype = part.block.view.dtype;
       plans[i] = plan_for(part);
-      if (plans[i].count != 1 || !communicates(plans[i][0].kind)) continue;
+      if (plans[i].count != 1 || !communicates(plans[i][0].kind) || plans[i][0].needs_runs())
+        continue;
       const Step& step = plans[i][0];
       const index_t most = step.kind == StepKind::all_reduce ? small_sum_bytes : small_bytes;
       if (part.context.shape.product() * index_t(size_of(dtype)) > most) continue;

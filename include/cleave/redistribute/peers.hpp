@@ -11,7 +11,7 @@ namespace cleave::redistribution {
 
 /// Calls f(coordinate, shared indices) for every box that shares indices with `window`, among the
 /// boxes of the ranks that differ from `coordinate` in `axes`. Axes that shard nothing keep their
-/// coordinates.
+/// coordinates. @pre of.is_box()
 template <class F>
 constexpr void each_box_within(const StepLayout& of, const Shape& shape, const Shape& mesh,
                                AxisMask axes, const Shape& coordinate, const Box& window,
@@ -26,7 +26,7 @@ constexpr void each_box_within(const StepLayout& of, const Shape& shape, const S
     const int a = of.order[std::size_t(i)], d = of.layout[a].dim;
     IndexRange parts{coordinate[a], coordinate[a] + 1};
     if (axes >> a & 1u)
-      parts = DimCut(box.extent(d), mesh[a])
+      parts = DimCut(box.extent(d), mesh[a], of.layout[a])
                   .parts_within({window.begin[d] - box.begin[d], window.end[d] - box.begin[d]});
     for (index_t part = parts.begin; part < parts.end; ++part) {
       Box inner = box;

@@ -6,7 +6,7 @@
 //   R -> S(d)              local            a slice, nothing moves
 //   S(d) -> R              all_gather       over all gathered axes at once
 //   S(i) -> S(j)           all_to_all       every pair of ranks shares a box
-//   anything else          exchange         boxes of index intersections
+//   anything else          exchange         boxes of index intersections, or products of runs
 //
 // With partials, each group of axes with the same reduction (the innermost group first) is reduced
 // in one step over the flattened axes, by reduce-scatter if the target shards an axis, else by
@@ -66,6 +66,9 @@ struct StepLayout {
   Layout layout{};
   std::array<std::int8_t, max_axes> order{0, 1, 2, 3, 4, 5, 6, 7};
 
+  /// Whether what each rank owns is a box of indices.
+  constexpr bool is_box() const { return layout.is_box(); }
+
   friend constexpr bool operator==(const StepLayout&, const StepLayout&) = default;
 };
 
@@ -76,6 +79,9 @@ struct Step {
   unsigned axes = 0;            ///< bit a: axis a takes part
   StepLayout from{};
   StepLayout to{};
+
+  /// Whether ranks do not exchange boxes, but products of runs of indices.
+  constexpr bool needs_runs() const { return !from.is_box() || !to.is_box(); }
 };
 
 /// The steps from one layout to another, in order.
@@ -100,22 +106,33 @@ struct Plan {
 
 namespace detail {
 
-/// The axes that shard one dimension, in the order in which they apply.
+/// The axes that shard one dimension, in the order in which they apply. Refers to the layout.
 struct ShardingAxes {
+  const Layout* layout;
   std::array<int, max_axes> axis{};
   int count = 0;
 
-  constexpr ShardingAxes(const StepLayout& of, int dim) {
+  constexpr ShardingAxes(const StepLayout& of, int dim) : layout(&of.layout) {
     for (int i = 0; i < of.layout.axes; ++i)
       if (const int a = of.order[std::size_t(i)]; of.layout[a].shards(dim))
         axis[std::size_t(count++)] = a;
   }
 
-  /// How many leading axes the two have in common.
+  /// How many leading axes the two have in common, with the same placements.
   static constexpr int common(const ShardingAxes& a, const ShardingAxes& b) {
     int n = 0;
-    while (n < a.count && n < b.count && a.axis[std::size_t(n)] == b.axis[std::size_t(n)]) ++n;
+    for (; n < a.count && n < b.count; ++n) {
+      const int axis = a.axis[std::size_t(n)];
+      if (axis != b.axis[std::size_t(n)] || !((*a.layout)[axis] == (*b.layout)[axis])) break;
+    }
     return n;
+  }
+
+  /// Whether an axis does not cut into chunks.
+  constexpr bool any_other_cut(int first) const {
+    for (int i = first; i < count; ++i)
+      if ((*layout)[axis[std::size_t(i)]].is_other_cut()) return true;
+    return false;
   }
 
   constexpr unsigned mask_from(int first) const {
@@ -129,18 +146,19 @@ struct ShardingAxes {
 constexpr Step move_step(const StepLayout& from, const StepLayout& to, int dims) {
   Step step{StepKind::slice, ReduceOp::sum, 0, from, to};
   unsigned lost = 0, gained = 0;  // axes that shard a dimension only before, or only after
-  bool swapped = false;           // a dimension both loses and gains axes
+  bool swapped = false;  // a dimension both loses and gains axes, or is not cut into chunks
   for (int d = 0; d < dims; ++d) {
     const ShardingAxes before(from, d), after(to, d);
     const int common = ShardingAxes::common(before, after);
     const unsigned out = before.mask_from(common), in = after.mask_from(common);
-    swapped = swapped || (out != 0 && in != 0);
+    swapped = swapped || (out != 0 && in != 0) || before.any_other_cut(common) ||
+              after.any_other_cut(common);
     lost |= out;
     gained |= in;
   }
   if (lost == 0) return step;  // every rank has its elements: a slice over no axes
   step.axes = lost | gained;
-  if (gained == 0) step.kind = StepKind::all_gather;
+  if (gained == 0 && from.is_box() && to.is_box()) step.kind = StepKind::all_gather;
   else if (!swapped && lost == gained) step.kind = StepKind::all_to_all;
   else step.kind = StepKind::exchange;
   return step;
@@ -155,8 +173,9 @@ constexpr void move_last(StepLayout& of, unsigned mask, int dims) {
       if (const std::int8_t a = before.order[std::size_t(i)]; (mask >> a & 1u) == last)
         of.order[std::size_t(next++)] = a;
   bool ordinary = true;
+  const StepLayout in_order{of.layout};
   for (int d = 0; d < dims; ++d) {
-    const ShardingAxes applied(of, d), plain(StepLayout{of.layout}, d);
+    const ShardingAxes applied(of, d), plain(in_order, d);
     ordinary = ordinary && ShardingAxes::common(applied, plain) == plain.count;
   }
   if (ordinary) of = StepLayout{of.layout};
@@ -224,9 +243,9 @@ struct LayoutBeforePartial {
     for (int a = 0; a < target.axes; ++a) {
       if (!target[a].is_partial() || source[a] == target[a]) continue;
       made |= 1u << a;
-      // A shard can stay if no later axis shards the same dimension. For an average it is scaled,
-      // which may not commute with an inner reduction.
-      bool stays = source[a].shards();
+      // A shard can stay if it is a range and no later axis shards the same dimension. For an
+      // average it is scaled, which may not commute with an inner reduction.
+      bool stays = source[a].shards() && source[a].is_box();
       for (int b = a + 1; b < target.axes; ++b) {
         if (target[b].is_partial() && target[a].op == ReduceOp::avg) stays = false;
         stays = stays && !target[b].shards(source[a].dim) && !source[b].shards(source[a].dim);

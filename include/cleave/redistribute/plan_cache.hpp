@@ -47,7 +47,7 @@ class PlanCache {
   template <std::same_as<MeshState> Mesh>  // compiled where it is called
   const Plan& plan(const Layout& source, const Layout& target, const Shape& shape, const Mesh& mesh,
                    std::size_t element_size) {
-    const Key key{source.packed(), target.packed(), element_size, shape};
+    const Key key{source, target, element_size, shape};
     if (const Plan* known = plans_.find(key)) return *known;
     return plans_.add(key, choose_plan(without_unit_axes(source, mesh.extents()),
                                        without_unit_axes(target, mesh.extents()), shape,
@@ -56,14 +56,14 @@ class PlanCache {
 
  private:
   struct Key {
-    std::uint64_t source;
-    std::uint64_t target;
+    Layout source;
+    Layout target;
     std::size_t element_size;
     Shape shape;
 
     friend bool operator==(const Key&, const Key&) = default;
     std::uint64_t checksum() const {
-      const std::array<std::uint64_t, 3> others{source, target, element_size};
+      const std::array<std::uint64_t, 3> others{source.packed(), target.packed(), element_size};
       return cleave::detail::checksum(shape) ^ cleave::detail::checksum(others);
     }
   };

@@ -19,7 +19,7 @@ Call reduce_scatter(const Step& step, const Block& block, const Context& context
             step.axes,
             before.volume(),
             block.view,
-            allocate<Device>(block.view.dtype, own_box(step.to, context).extents())};
+            allocate<Device>(block.view.dtype, own_extents(step.to, context))};
   call.pieces = boxes_of_members(step.to, context, step.axes, before.begin);
   return call;
 }

@@ -14,6 +14,7 @@
 #include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/redistribute/reduce_scatter.hpp>
 #include <cleave/redistribute/round.hpp>
+#include <cleave/redistribute/run_transfers.hpp>
 #include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/to_partial.hpp>
 #include <cleave/redistribute/to_shard.hpp>
@@ -23,6 +24,8 @@ namespace cleave::redistribution {
 /// The call of a step that communicates.
 template <class Device>
 Call prepare(const Step& step, const Block& block, const Context& context) {
+  if (step.kind != StepKind::all_reduce && step.needs_runs())
+    return exchange_runs<Device>(step, block, context);
   switch (step.kind) {
     case StepKind::all_gather: return all_gather<Device>(step, block, context);
     case StepKind::reduce_scatter: return reduce_scatter<Device>(step, block, context);
@@ -52,9 +55,9 @@ class Execution {
     return prepare<Device>((*plan_)[next_], block_, context_);
   }
 
-  /// Continues with the result of that call.
-  void take(Block&& result) {
-    block_ = std::move(result);
+  /// Continues with the result of that call, which has run.
+  void take(Call&& call) {
+    block_ = finish<Device>(std::move(call));
     ++next_;
     run_local_steps();
   }
@@ -63,8 +66,9 @@ class Execution {
   void run_local_steps() {
     for (; !done() && !communicates((*plan_)[next_].kind); ++next_) {
       const Step& step = (*plan_)[next_];
-      block_ = step.kind == StepKind::slice ? slice<Device>(step, block_, context_)
-                                            : to_partial<Device>(step, block_, context_);
+      if (step.kind != StepKind::slice) block_ = to_partial<Device>(step, block_, context_);
+      else if (step.needs_runs()) block_ = slice_runs<Device>(step, block_, context_);
+      else block_ = slice<Device>(step, block_, context_);
     }
   }
 
@@ -87,7 +91,7 @@ Block execute(const Plan& plan, Block&& block, const Context& context) {
   while (!execution.done()) {
     Call call = execution.call();
     context.mesh.group(call.axes)->run(call.collective(context));
-    execution.take(std::move(call.result));
+    execution.take(std::move(call));
   }
   return execution.take_block();
 }
@@ -125,7 +129,7 @@ void execute_all(std::span<Execution<Device>> executions, std::span<const Call> 
         else others.push_back(call);
       round.run(*context.mesh.group(axes));
     }
-    for (std::size_t i = 0; i < calls.size(); ++i) open[i]->take(std::move(calls[i].result));
+    for (std::size_t i = 0; i < calls.size(); ++i) open[i]->take(std::move(calls[i]));
   }
 }
 

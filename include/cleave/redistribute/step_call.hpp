@@ -4,6 +4,7 @@
 // in one round.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -17,7 +18,16 @@ namespace cleave::redistribution {
 struct Transfers {
   std::vector<Transfer> sends{};
   std::vector<Transfer> receives{};
+
+  /// By peer.
+  void sort() {
+    for (std::vector<Transfer>* list : {&sends, &receives})
+      std::sort(list->begin(), list->end(),
+                [](const Transfer& a, const Transfer& b) { return a.peer < b.peer; });
+  }
 };
+
+struct RunTransfers;
 
 /// A collective over `context.mesh.group(axes)`. Owns the storage of its result; the caller owns
 /// that of the source. Movable.
@@ -32,6 +42,9 @@ struct Call {
   std::shared_ptr<const Transfers> transfers{};
   bool even = false;
   std::uint64_t detail = 0;
+  /// Not null: the source is packed, and owned by this call; so is the result. @see finish
+  std::shared_ptr<const RunTransfers> runs{};
+  std::shared_ptr<void> packed{};
 
   /// The collective for a communicator to run; refers to this call.
   Collective collective(const Context& context) const {

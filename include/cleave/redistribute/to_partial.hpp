@@ -81,15 +81,16 @@ Block to_partial(const Step& step, const Block& block, const Context& context) {
   const bool sharded = step.from.layout[axis].shards();
   const bool average = step.op == ReduceOp::avg;
   if (average && !sharded) return block;
-  const Box before = own_box(step.from, context);
-  const Box after = own_box(step.to, context);
-  Block result = allocate<Device>(block.view.dtype, after.extents());
+  Block result = allocate<Device>(block.view.dtype, own_extents(step.to, context));
+  Box own_part = Box::of(result.view.extents);
+  shard_box(own_part, step.from.layout[axis], context.mesh.extents()[axis],
+            context.mesh.coordinate()[axis]);
   const bool keeps = sharded || context.mesh.coordinate()[axis] == 0;
   const ReduceOp filling = detail::filling_op(step, axis, context.mesh.coordinate());
   visit_dtype(result.view.dtype, [&]<class T>() {
     strided_fill(Device{}, result.view, detail::identity<T>(filling));
   });
-  const View own = result.view[before.relative_to(after.begin)];
+  const View own = result.view[own_part];
   if (average) detail::scaled_copy<Device>(block.view, own, context.mesh.extents()[axis]);
   else if (keeps) strided_copy(Device{}, block.view, own);
   return result;

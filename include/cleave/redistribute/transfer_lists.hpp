@@ -20,11 +20,16 @@ class TransferLists {
   std::shared_ptr<const List> get(const Key& key, const Make& make) {
     if (const auto* known = lists_.find(key)) return *known;
     auto made = std::make_shared<const List>(make());
-    const std::size_t count = made->sends.size() + made->receives.size();
+    const std::size_t count = weight_of(*made);
     return count > max_transfers ? made : lists_.add(key, made, std::max(count, min_weight));
   }
 
  private:
+  static std::size_t weight_of(const List& list) {
+    if constexpr (requires { list.weight(); }) return list.weight();
+    else return list.sends.size() + list.receives.size();
+  }
+
   static constexpr std::size_t max_transfers = 65536;  ///< in all lists: 20 MB
   static constexpr std::size_t min_weight = 128;       ///< at most 512 lists
 

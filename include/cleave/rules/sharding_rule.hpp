@@ -42,6 +42,9 @@ namespace cleave {
 ///   Reductions are sum, avg, max, min and product; rows are separated by ';', the entries of
 ///   several results by ','; default none.
 ///   A row must be true: a wrong one gives wrong results.
+/// - `needs_box`: whether the kernel needs the global indices of what it computes, as a box;
+/// default
+///   false. Operands that are cut block-cyclically are then redistributed.
 /// - `broadcasts`: operands may have extent 1 where others have more; default false. A kernel that
 ///   is not an elementwise functor receives them unexpanded.
 template <class Op>
@@ -139,6 +142,7 @@ struct Rule {
     return none;
   }();
   ReduceOp reduction = ReduceOp::sum;
+  bool needs_box = false;  ///< the indices of a rank's part must be a range in every dimension
   std::array<Row, max_rows> row{};
 
   /// Which text is malformed, if any.
@@ -276,6 +280,9 @@ constexpr Rule read_rule() {
       else rule.reader[std::size_t(f)] = std::int8_t(g), rule.replicated &= ~(1u << f);
     }
   }
+  if constexpr (requires { Data::needs_box; }) rule.needs_box = Data::needs_box;
+  rule.needs_box = rule.needs_box || rule.kept != 0;
+  for (const std::int8_t reader : rule.reader) rule.needs_box = rule.needs_box || reader >= 0;
   if constexpr (requires { Data::partials; }) {
     if (!read_rows(rule, Data::partials)) rule.fault = Rule::Fault::partials;
   }

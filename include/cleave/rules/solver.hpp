@@ -6,7 +6,8 @@
 //   all operands replicated                      -> the result is replicated
 //   a factor sharded wherever it appears,
 //   the other operands replicated                -> the result is sharded, or partial if it lacks
-//                                                   the factor
+//                                                   the factor; as the first operand that the axis
+//                                                   shards along the factor is cut, or as requested
 //   a factor sharded, of which the result reads
 //   more than the rank's own part                -> the result is sharded along its reader
 //   a row of the rule's partials                 -> the result is partial
@@ -106,11 +107,33 @@ struct Candidate {
 /// The number of candidates of an axis.
 constexpr int candidate_count(const Rule& rule) { return 1 + rule.factors + rule.rows; }
 
+/// How an axis shards factor f: as the first operand that it shards along f, else as the requested
+/// result; by chunks if none does, or if the operation needs ranges and they do not give any.
+constexpr Placement cut_of(const Rule& rule, int f, const OperandLayouts& operands, int axis,
+                           const Placement* asked) {
+  const bool chunks = (rule.kept >> f & 1u) || rule.reader[std::size_t(f)] >= 0;
+  const auto allowed = [&](const Placement& p) {
+    return !p.is_other_cut() || (!chunks && (p.is_box() || !rule.needs_box));
+  };
+  const auto is_along = [&](const Placement& p, const Rule::Operand& of) {
+    return of.factor[std::size_t(p.dim)] == f;
+  };
+  for (int i = 0; i < rule.operands; ++i) {
+    const Placement& p = operands[std::size_t(i)][axis];
+    if (p.shards() && is_along(p, rule.operand[std::size_t(i)]))
+      return allowed(p) ? p : Placement::shard(0);
+  }
+  if (asked != nullptr && asked->shards() && is_along(*asked, rule.result[0]) && allowed(*asked))
+    return *asked;
+  return Placement::shard(0);
+}
+
 /// Candidate `index` of the rule: all replicated, then factors, then rows of partials.
 ///
 /// @param asked  the requested placement of the first result, or null: a factor that only results
 ///               have is sharded only on request
-constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* asked) {
+constexpr Candidate candidate_at(const Rule& rule, int index, const OperandLayouts& operands,
+                                 int axis, const Placement* asked) {
   Candidate c;
   if (index == 0) {
     c.possible = true;
@@ -121,6 +144,7 @@ constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* a
     if (rule.replicated >> f & 1u) return c;
     c.reads = rule.reader[std::size_t(f)] >= 0;
     const int g = c.reads ? rule.reader[std::size_t(f)] : f;
+    const Placement cut = cut_of(rule, f, operands, axis, asked);
     bool appears = false;
     for (int i = 0; i < rule.operands; ++i) {
       int d = rule.operand[std::size_t(i)].dim_of(f);
@@ -128,12 +152,11 @@ constexpr Candidate candidate_at(const Rule& rule, int index, const Placement* a
         if (c.reads && rule.reader[std::size_t(e)] == g) d = rule.operand[std::size_t(i)].dim_of(e);
       if (d < 0) continue;
       appears = true;
-      c.required[std::size_t(i)] = Placement::shard(d);
+      c.required[std::size_t(i)] = cut.along(d);
     }
     for (int k = 0; k < rule.results; ++k) {
       const int d = rule.result[std::size_t(k)].dim_of(g);
-      c.computed[std::size_t(k)] =
-          d >= 0 ? Placement::shard(d) : Placement::partial(rule.reduction);
+      c.computed[std::size_t(k)] = d >= 0 ? cut.along(d) : Placement::partial(rule.reduction);
     }
     c.possible = appears || (asked != nullptr && *asked == c.computed[0]);
     return c;
@@ -213,7 +236,7 @@ constexpr void solve_axis(const Rule& rule, const OperandLayouts& operands, int 
   CandidateCost best_cost;
   const int count = reduce_all ? candidate_count(rule) - rule.rows : candidate_count(rule);
   for (int index = 0; index < count; ++index) {
-    const Candidate candidate = candidate_at(rule, index, wanted);
+    const Candidate candidate = candidate_at(rule, index, operands, axis, wanted);
     if (!keeps_groups(rule, index, candidate, operands, axis, wanted)) continue;
     const CandidateCost cost = cost_of(rule, candidate, operands, axis, wanted);
     if (!(cost < best_cost)) continue;

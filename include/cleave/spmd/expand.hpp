@@ -127,7 +127,7 @@ class Expansion final : public Placer {  // final: NOLINT(*virtual-class-destruc
             cleave::detail::why_undefined(value.dtype, layout[a].op) != nullptr)
           return fail(FaultKind::schema_partial, -1, int(i), input.name);
         if (!layout[a].shards()) continue;
-        if (layout[a].dim < 0) layout[a] = Placement::shard(layout[a].dim + dims);
+        if (layout[a].dim < 0) layout[a] = layout[a].along(layout[a].dim + dims);
         if (layout[a].dim < 0 || layout[a].dim >= dims)
           return fail(FaultKind::schema_shard, -1, int(i), input.name);
       }

@@ -69,6 +69,7 @@ template <int Rank>
 inline constexpr Rule factory_rule = [] {
   Rule rule;
   rule.results = 1;
+  rule.needs_box = true;
   rule.factors = rule.result[0].dims = Rank;
   for (int d = 0; d < Rank; ++d) {
     rule.letter[std::size_t(d)] = char('a' + d);

@@ -134,9 +134,12 @@ inline DimPlace source_of(const CallContext& call, int result, int d) {
       is_fresh |= 1u << d;
     }
   if (call.mesh == nullptr) return;
-  const Box box = local_box(call.mesh, computed + k, shape_at(y.shape, dims));
+  Shape own = Shape::filled(dims, 0);
+  if (call.mesh->is_member())
+    own = local_shape(computed[k], shape_at(y.shape, dims), call.mesh->extents(),
+                      call.mesh->coordinate());
   for (int d = 0; d < dims; ++d)
-    if (is_fresh >> d & 1u) y.extents[d] = box.extent(d);
+    if (is_fresh >> d & 1u) y.extents[d] = own[d];
 }
 
 /// Sets the extents and strides of result k. Extents are copied from this rank's operands if one

@@ -292,6 +292,7 @@ struct sharding_rule<detail::OpSignature<Op, Types<T...>, Dims...>> {
     else return ReduceOp::sum;
   }();
   static constexpr bool broadcasts = detail::rule_broadcasts<Op>();
+  static constexpr bool needs_box = detail::needs_box<Op>();
 };
 
 /// The rule of an operation on operands with these element types and numbers of dimensions:

@@ -38,7 +38,7 @@ inline redistribution::Needs needs_of_operand(const CallContext& call, const voi
     needs.result_shape[d] = shape[there];
     needs.maps[std::size_t(d)] = call.info.read_map(op, i, d, in);
     for (int a = 0; a < computed.axes; ++a)
-      if (computed[a].shards(there)) needs.result.layout[a] = Placement::shard(d);
+      if (computed[a].shards(there)) needs.result.layout[a] = computed[a].along(d);
   }
   return needs;
 }
