@@ -72,3 +72,9 @@ void whole(const Local& local, const Mesh& mesh) {
 #ifdef placement_that_is_none  // says: cleave: redistribute takes placements: Shard<dim>{} or Replicate{}
 void nonsense(const Rows& x) { x.redistribute(0, 1); }
 #endif
+
+#ifdef box_of_a_block_cyclic_part  // says: cleave: the part of a BlockCyclic tensor is no box: use each_local_box, or redistribute the tensor to Shard first
+Box box_of(const DTensor<float, 2, Mesh, Placements<BlockCyclic<0, 2>, Replicate>>& x) {
+  return x.local_box();
+}
+#endif

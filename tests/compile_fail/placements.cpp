@@ -25,3 +25,15 @@ constexpr Layout nine = layout_of<Placements<R, R, R, R, R, R, R, R, R>, 2>;
 #ifdef partial_of_bits  // says: cleave: a Partial is a sum, average, maximum, minimum or product; reductions of bits are functional::all_reduce(x, BitAnd{}, group) and the like
 constexpr Layout bits = layout_of<Placements<Partial<BitOr>>, 1>;
 #endif
+
+#ifdef block_of_no_indices  // says: cleave: the block of BlockCyclic<dim, block> is at least 1
+constexpr Layout no_block = layout_of<Placements<BlockCyclic<0, 0>>, 2>;
+#endif
+
+#ifdef owner_before_the_first_rank  // says: cleave: Owned<owner> names a rank of the axis, from 0 on
+constexpr Layout no_owner = layout_of<Placements<Owned<-1>>, 2>;
+#endif
+
+#ifdef owned_without_a_dimension  // says: cleave: a placement names a dimension that the tensor does not have
+constexpr Layout owned_scalar = layout_of<Placements<Owned<>>, 0>;
+#endif

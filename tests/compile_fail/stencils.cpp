@@ -129,3 +129,9 @@ struct Pair : Stencil {
 };
 void pair(const Rows& u) { apply(repeat<2>(Pair{}), u, edges(periodic)); }
 #endif
+
+#ifdef block_cyclic_field  // says: cleave: the part of a BlockCyclic tensor is no box: use each_local_box, or redistribute the tensor to Shard first
+void cyclic(const DTensor<double, 2, Mesh, Placements<BlockCyclic<0, 2>>>& u) {
+  apply(Heat{}, u, edges(periodic));
+}
+#endif

@@ -300,13 +300,15 @@ constexpr Solution solve(const Rule& rule, const OperandLayouts& operands,
 }
 
 /// The placements of a call whose tensors all have those of the first one, with Replicate in place
-/// of Partial.
+/// of Partial, and Shard in place of cuts that do not give boxes.
 ///
 /// @param operands  tensors with dimensions, and numbers
 constexpr Solution solve_like_first(const Rule& rule, const OperandLayouts& operands) {
   std::size_t first = 0;
   while (rule.operand[first].dims == 0) ++first;
-  const Layout layout = operands[first].with_partials_as(Placement::replicate());
+  Layout layout = operands[first].with_partials_as(Placement::replicate());
+  for (int a = 0; a < layout.axes; ++a)
+    if (!layout[a].is_box()) layout[a] = Placement::shard(layout[a].dim);
   Solution solution;
   for (std::size_t i = 0; i < std::size_t(rule.operands); ++i)
     solution.required[i] = rule.operand[i].dims > 0 ? layout : operands[i];

@@ -98,7 +98,8 @@ class MemoryPlanner {
         until_(of.values.size(), -1) {
     for (const PlacedValue& value : of.values) {
       const index_t elements =
-          redistribution::owned_box(value.step_layout(), value.shape, mesh, coordinate).volume();
+          redistribution::local_extents(value.step_layout(), value.shape, mesh, coordinate)
+              .product();
       plan_.bytes.push_back(elements * index_t(size_of(value.dtype)));
       plan_.offset.push_back(MemoryPlan::elsewhere);
     }

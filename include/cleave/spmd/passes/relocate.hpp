@@ -55,7 +55,7 @@ constexpr Layout layout_before(const Rule& rule, int operand, const Layout& resu
     if (!result[a].shards()) continue;
     const int factor = rule.result[0].factor[std::size_t(result[a].dim)];
     const int dim = rule.operand[std::size_t(operand)].dim_of(factor);
-    if (dim >= 0) layout[a] = Placement::shard(dim);
+    if (dim >= 0) layout[a] = result[a].along(dim);
   }
   return layout;
 }
