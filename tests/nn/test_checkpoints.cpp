@@ -103,6 +103,7 @@ TEST_CASE("a checkpoint of one mesh is read on another, under other placements")
       CHECK(files_of(path).size() == std::size_t(world.size()));
       read_back(path, line, Shard<0>{});
       read_back(path, line, Replicate{});
+      read_back(path, line, BlockCyclic<0, 3>{});
       const auto alone = mixed(-3);
       nn::load_checkpoint(path, nn::state_dict(alone));
       CHECK(equal_to_saved(alone));
@@ -115,11 +116,16 @@ TEST_CASE("a checkpoint of one mesh is read on another, under other placements")
     };
     check(line, Shard<0>{});
     check(line, Replicate{});
+    check(line, Balanced<0>{});
     if (world.size() % 2 == 0) {
       const auto square = init_device_mesh<dp, tp>(world, {world.size() / 2, 2});
       check(square, Replicate{}, Shard<0>{});
       check(square, Shard<0>{}, Shard<0>{});
     }
+    const auto cyclic = place_mixed(mixed(1), line, BlockCyclic<0, 3>{});
+    CHECK(contains(
+        error_of([&] { nn::save_checkpoint(world, directory / "cyclic", nn::state_dict(cyclic)); }),
+        world.rank() == 0 ? "is cut block-cyclically" : ""));
   });
 }
 

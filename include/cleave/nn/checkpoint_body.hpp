@@ -42,39 +42,42 @@ void each_held_box(const StateEntry& entry, const F& f) {
     each_owned_box(*entry.layout, entry.shape, entry.mesh->extents(), entry.mesh->coordinate(), f);
 }
 
-/// Calls f(global indices, the same as a box of its part) for what this rank writes.
-/// @param number  of the tensor in the state
-template <class F>
-void each_owned_piece(const StateEntry& entry, index_t number, int world_rank, const F& f) {
+/// The global indices that this rank writes, if any. @param number  of the tensor in the state
+/// @throws Error if what ranks own is no box
+inline std::optional<Box> owned_piece(const StateEntry& entry, index_t number, int world_rank) {
+  if (entry.layout == nullptr)
+    return world_rank == 0 ? std::optional(Box::of(entry.shape)) : std::nullopt;
+  if (!entry.mesh->is_member()) return std::nullopt;
+  if (!entry.layout->is_box())
+    throw Error("save_checkpoint",
+                "'" + entry.name + "' is cut block-cyclically, and files have " +
+                    "boxes: redistribute it to Shard first",
+                {.placements = to_string(*entry.layout)});
+  const Shape &at = entry.mesh->coordinate(), &extents = entry.mesh->extents();
+  Box box = owned_box(*entry.layout, entry.shape, extents, at);
   index_t replicas = 1, replica = 0;
-  if (entry.layout == nullptr) {
-    if (world_rank != 0) return;
-  } else if (entry.mesh->is_member()) {
-    const Shape &at = entry.mesh->coordinate(), &extents = entry.mesh->extents();
-    for (int a = 0; a < entry.layout->axes; ++a) {
-      if ((*entry.layout)[a].shards()) continue;
-      replica = replica * extents[a] + at[a];
-      replicas *= extents[a];
-    }
+  int longest = 0;
+  for (int a = 0; a < entry.layout->axes; ++a) {
+    if ((*entry.layout)[a].shards()) continue;
+    replica = replica * extents[a] + at[a];
+    replicas *= extents[a];
   }
-  each_held_box(entry, [&](Box box, Box local) {
-    int longest = 0;
-    for (int d = 1; d < box.dims(); ++d)
-      if (box.extent(d) > box.extent(longest)) longest = d;
-    if (replicas == 1) {
-      // no other rank has these elements
-    } else if (box.dims() == 0 ||
-               box.volume() * index_t(size_of(entry.dtype)) < least_shared_bytes) {
-      if (replica != number % replicas) return;
-    } else {
-      const IndexRange range = shard_range(box.extent(longest), replicas, replica);
-      for (Box* part : {&box, &local}) {
-        part->end[longest] = part->begin[longest] + range.end;
-        part->begin[longest] += range.begin;
-      }
-    }
-    if (box.volume() > 0) f(box, local);
-  });
+  for (int d = 1; d < box.dims(); ++d)
+    if (box.extent(d) > box.extent(longest)) longest = d;
+  if (box.dims() == 0 || box.volume() * index_t(size_of(entry.dtype)) < least_shared_bytes) {
+    if (replica != number % replicas) return std::nullopt;
+  } else {
+    const IndexRange range = shard_range(box.extent(longest), replicas, replica);
+    box.end[longest] = box.begin[longest] + range.end;
+    box.begin[longest] += range.begin;
+  }
+  return box.volume() > 0 ? std::optional(box) : std::nullopt;
+}
+
+/// The global indices that this rank holds. @pre they are a box
+inline Box held_box(const StateEntry& entry) {
+  if (entry.layout == nullptr) return Box::of(entry.shape);
+  return owned_box(*entry.layout, entry.shape, entry.mesh->extents(), entry.mesh->coordinate());
 }
 
 /// Agrees on whether all ranks have succeeded. @throws Error on all ranks if one has failed
@@ -173,21 +176,21 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
   std::size_t end = 0;
   index_t number = 0;
   for (const StateEntry& entry : state.tensors) {
-    std::optional<HostElements> held;
-    each_owned_piece(entry, number++, rank, [&](const Box& box, const Box& local) {
-      if (!held) held = entry.fetch(entry.tensor.get());
-      Piece piece;
-      piece.box = box;
-      piece.name = entry.name;
-      piece.dtype = entry.dtype;
-      piece.shape = entry.shape;
-      piece.begin = end;
-      end += piece.bytes();
-      elements.emplace_back(piece.bytes());
-      pack_view(held->view[local], elements.back().data());
-      piece.checksum = checksum_of_bytes(elements.back().data(), elements.back().size());
-      index.pieces.push_back(piece);
-    });
+    const std::optional<Box> box = owned_piece(entry, number++, rank);
+    if (!box) continue;
+    Piece piece;
+    piece.box = *box;
+    piece.name = entry.name;
+    piece.dtype = entry.dtype;
+    piece.shape = entry.shape;
+    piece.begin = end;
+    end += piece.bytes();
+    const HostElements held = entry.fetch(entry.tensor.get());
+    const ConstView part = held.view[piece.box.relative_to(held_box(entry).begin)];
+    elements.emplace_back(piece.bytes());
+    pack_view(part, elements.back().data());
+    piece.checksum = checksum_of_bytes(elements.back().data(), elements.back().size());
+    index.pieces.push_back(piece);
   }
   const OpenFile file(path, O_CREAT | O_TRUNC | O_WRONLY);
   const std::string header = write_header(index);

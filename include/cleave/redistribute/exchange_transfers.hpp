@@ -15,13 +15,11 @@ namespace cleave::redistribution {
 
 /// The ranks of a group.
 struct GroupNumbers {
+  virtual ~GroupNumbers() = default;
   virtual int owner(const Shape& at) const = 0;     ///< the number of a rank of the source mesh
   virtual int receiver(const Shape& at) const = 0;  ///< of one of the target mesh
   /// Whether that one owns the same chunk of the source as this rank.
   virtual bool owns_chunk(const Shape& at) const = 0;
-
- protected:
-  ~GroupNumbers() = default;
 };
 
 /// The numbers in the group of a step.

@@ -89,12 +89,12 @@ TEST_CASE("stencils work on parts that are ranges") {
     const auto mesh = init_device_mesh<axes::tp>(world, {world.size()});
     const auto whole = numbers(7, 6);
     const auto expected = apply(Laplace{}, whole, edges(zero));
-    CHECK(equal(apply(Laplace{}, distribute_tensor(whole, mesh, Balanced<0>{}), edges(zero))
-                    .full_tensor(),
-                expected));
-    CHECK(equal(apply(Laplace{}, distribute_tensor(whole, mesh, Balanced<1>{}), edges(zero))
-                    .full_tensor(),
-                expected));
+    CHECK(equal(
+        apply(Laplace{}, distribute_tensor(whole, mesh, Balanced<0>{}), edges(zero)).full_tensor(),
+        expected));
+    CHECK(equal(
+        apply(Laplace{}, distribute_tensor(whole, mesh, Balanced<1>{}), edges(zero)).full_tensor(),
+        expected));
     CHECK(equal(
         apply(Laplace{}, distribute_tensor(whole, mesh, Owned<1>{}), edges(zero)).full_tensor(),
         expected));
