@@ -42,7 +42,7 @@ TEST_CASE("every gradient is that of a single rank however operands are cut") {
     Verdict verdict;
     each_mesh(world, [&](const MeshState& mesh, int) {
       for (const Subject& subject : subjects)
-        verify_placed_gradients(subject, mesh, sampled(24), true, verdict, Choice::cuts);
+        verify_placed_gradients(subject, mesh, sampled(15), true, verdict, Choice::cuts);
     });
     report.add(world, verdict);
   });

@@ -278,6 +278,7 @@ class Expansion final : public Placer {  // final: NOLINT(*virtual-class-destruc
   /// Lets the shards of a reshaped value stay where they can.
   constexpr void keep_shards(const Scope& in, const Node& node, const Layout& from,
                              const Layout* asked, Solution& solution) const {
+    if (from.axes_where([](const Placement& p) { return p.is_other_cut(); }) != 0) return;
     const Layout kept = reshaped_layout(from, in.value(node.operand[0]).shape, solution.computed[0],
                                         in.value(node.first).shape,
                                         options_.mesh.dims > 0 ? &options_.mesh : nullptr);
