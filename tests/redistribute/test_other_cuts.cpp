@@ -207,7 +207,7 @@ TEST_CASE("between any two cuts, ranks receive what they lack once, in one messa
                   to_string(shape_of(shape)), " on ", to_string(shape_of(mesh)));
     ++cases;
   };
-  for (const index_t ranks : {1, 2, 3, 5, 8})
+  for (const index_t ranks : {1, 3, 8})
     for (const index_t n : {0, 1, 2, 7, 20})
       for (const Layout& from : layouts_over(1, cuts(1, ranks, {1, 2, 3, 4, 5})))
         for (const Layout& to : layouts_over(1, cuts(1, ranks, {1, 2, 3, 4, 5})))
@@ -218,15 +218,15 @@ TEST_CASE("between any two cuts, ranks receive what they lack once, in one messa
       const auto all = layouts_over(2, cuts(int(shape.size()), 2, {1, 2, 3}));
       for (const Layout& from : all)
         for (const Layout& to : all)
-          if (turn++ % (shape.size() == 1   ? 3
-                        : shape.size() == 2 ? 37
-                                            : 211) ==
+          if (turn++ % (shape.size() == 1   ? 11
+                        : shape.size() == 2 ? 131
+                                            : 809) ==
                   0 &&
               (mesh[0] > 1 ||
                (from[0].kind != PlacementKind::owned && to[0].kind != PlacementKind::owned)))
             check(from, to, shape, mesh);
     }
-  CHECK(cases > 4000);
+  CHECK(cases > 1500);
 }
 
 TEST_CASE("redistribution between any two cuts on one axis gives every rank its values") {
