@@ -20,7 +20,11 @@ TEST_CASE("a layout survives packing into 64 bits and back to types") {
                           Partial<Min>, Partial<Product>, Shard<0>>;
   static_assert(std::is_same_v<normalized_t<List, 8>, List>);
   constexpr Layout layout = layout_of<List, 8>;
-  static_assert(Layout::of_codes(layout.codes(), 8) == layout && !layout.has_numbers());
+  static_assert(Layout::of_codes(layout.codes(), 8) == layout && layout.packs());
+  static_assert(Layout::unpacked(layout.packed(), 8) == layout);
+  constexpr Layout cut = layout_of<Placements<BlockCyclic<0, 64>, Owned<3, 1>, Balanced<-1>>, 2>;
+  static_assert(cut.packs() && Layout::unpacked(cut.packed(), 3) == cut);
+  static_assert(!layout_of<Placements<BlockCyclic<0, 8192>, Shard<0>, Shard<0>>, 1>.packs());
   CHECK(to_string(layout) ==
         "(Shard(7), Replicate, Partial(sum), Partial(avg), Partial(max), Partial(min), "
         "Partial(product), Shard(0))");

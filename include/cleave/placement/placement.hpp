@@ -150,10 +150,6 @@ struct Layout {
     return axes_where([d](const Placement& p) { return p.shards(d); });
   }
   constexpr bool has_partial() const { return partial_axes() != 0; }
-  /// Whether `packed` is only a checksum.
-  constexpr bool has_numbers() const {
-    return axes_where([](const Placement& p) { return p.number != 0; }) != 0;
-  }
   /// Whether what each rank owns is a box of indices.
   constexpr bool is_box() const {
     return axes_where([](const Placement& p) { return !p.is_box(); }) == 0;
@@ -167,15 +163,31 @@ struct Layout {
     return layout;
   }
 
-  /// Eight bits per axis, the first axis lowest: a key. Exact if all numbers
-  /// are 0, otherwise a checksum.
+  /// The codes of the axes, 64 / axes bits each, the first axis lowest: a key. Exact if `packs`,
+  /// otherwise a checksum.
   constexpr std::uint64_t packed() const {
+    const int bits = packed_bits(axes);
     std::uint64_t code = 0;
     for (int a = 0; a < axes; ++a) {
       const std::uint64_t all = (*this)[a].code();
-      code ^= (all & 0xffu) << (8 * a) ^ (all >> 8) * 0x9e3779b97f4a7c15u << a;
+      code ^= all << (bits * a);
+      if (bits < 64 && all >> bits != 0) code ^= (all >> bits) * 0x9e3779b97f4a7c15u << a;
     }
     return code;
+  }
+  /// The layout of a key. @pre it packs
+  static constexpr Layout unpacked(std::uint64_t code, int axes) {
+    Layout layout = replicated(axes);
+    const int bits = packed_bits(axes);
+    const std::uint64_t mask = bits < 64 ? (std::uint64_t(1) << bits) - 1 : ~std::uint64_t(0);
+    for (int a = 0; a < axes; ++a) layout[a] = Placement::of_code(code >> (bits * a) & mask);
+    return layout;
+  }
+  /// Whether the layout has an exact key: blocks and owners are below 2 ^ (64 / axes - 8).
+  constexpr bool packs() const {
+    const int bits = packed_bits(axes);
+    return axes_where([bits](const Placement& p) { return bits < 64 && p.code() >> bits != 0; }) ==
+           0;
   }
 
   /// The codes of all axes: a key.
@@ -189,6 +201,8 @@ struct Layout {
     for (int a = 0; a < axes; ++a) layout[a] = Placement::of_code(codes[std::size_t(a)]);
     return layout;
   }
+
+  static constexpr int packed_bits(int axes) { return 64 / (axes > 0 ? axes : 1); }
 
   friend constexpr bool operator==(const Layout& a, const Layout& b) {
     if (a.axes != b.axes) return false;

@@ -252,7 +252,7 @@ class PackedLists {
                        {part.source.packed(), part.target.packed(),
                         std::uint64_t(part.block.view.dtype) << 8 | std::uint64_t(shape.dims)});
       for (const Layout* side : {&part.source, &part.target})
-        if (const auto codes = side->codes(); side->has_numbers())
+        if (const auto codes = side->codes(); !side->packs())
           key.words.insert(key.words.end(), codes.begin(), codes.end());
       for (const index_t extent : shape) key.words.push_back(std::uint64_t(extent));
       if (!part.is_exact) continue;

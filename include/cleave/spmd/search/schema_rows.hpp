@@ -130,6 +130,9 @@ class SchemaRows {
     const Node& node = graph_.nodes[std::size_t(call.nodes[0])];
     if (node.op->rule->operands == 0 && node.body == nullptr) {
       row.is_possible = true;
+      if (!node.asked.packs())
+        throw Error("find_schemas", "a requested block or owner is too large for so many axes",
+                    {.placements = to_string(node.asked)});
       row.out[0] = node.asks ? node.asked.packed() : 0;
       if (node.like >= 0)
         row.out[0] = Layout::unpacked(row.in[0], mesh_.dims)
