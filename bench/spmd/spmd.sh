@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # Sourced by bench/run.sh: what a program adds to its kernels, a chain of elementwise operations
-# against a loop written by hand, a training step against calls, and collectives that are merged and
-# hidden.
+# against a loop written by hand, a training step against calls, and collectives
+# that are merged and hidden.
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
 ninja -C build-bench bench/spmd bench/spmd_auto_schemas bench/spmd_fused_chain \
   bench/spmd_gpt_step bench/spmd_rounds >&2

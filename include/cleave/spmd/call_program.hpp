@@ -14,6 +14,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/half.hpp>
 #include <cleave/dtensor/dtensor.hpp>
+#include <cleave/spmd/fused_kernel.hpp>
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/run_program.hpp>
 
@@ -56,6 +57,14 @@ struct ConstantProgram {
     }(std::make_integer_sequence<int, int(sizeof...(X))>{});
   }
 
+  using Device = typename Mesh::device_type;
+
+  static std::unique_ptr<Runner<Device>> make_runner(const MeshState& mesh) {
+    if constexpr (std::is_same_v<Device, Host>)
+      return std::make_unique<Runner<Device>>(Program, mesh, kernels_of<Program>);
+    else return std::make_unique<Runner<Device>>(Program, mesh);
+  }
+
   /// One per mesh.
   std::unique_ptr<Runner<typename Mesh::device_type>> runner{};
 };
@@ -78,8 +87,7 @@ auto run(const Mesh& mesh, const X&... x) {
   using Constant = detail::ConstantProgram<Mesh, Program>;
   static_assert(Constant::template check<X...>());
   auto& runner = mesh.state().template cache<Constant>().runner;
-  if (runner == nullptr)
-    runner = std::make_unique<Runner<typename Mesh::device_type>>(Program, mesh.state());
+  if (runner == nullptr) runner = Constant::make_runner(mesh.state());
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
     return runner->template run<detail::ValueOf<Program, Mesh, Program.outputs[K]>...>(x...);
   }(std::make_index_sequence<Program.outputs.size()>{});

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -21,6 +22,7 @@
 #include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/spmd/erased_tensor.hpp>
 #include <cleave/spmd/fused_loop.hpp>
+#include <cleave/spmd/input_memory.hpp>
 #include <cleave/spmd/passes/fuse_elementwise.hpp>
 #include <cleave/spmd/passes/memory_plan.hpp>
 #include <cleave/spmd/passes/split_moves.hpp>
@@ -37,10 +39,11 @@ namespace cleave::spmd::detail {
 template <class Device>
 class Interpreter {
  public:
-  /// @param on  must outlive this
+  /// @param on       must outlive this
+  /// @param kernels  for runs of elementwise operations of the program; likewise
   /// @throws Error if the program has a fault, or was expanded for another number of axes or device
   template <AnyProgram P>
-  Interpreter(const P& of, const MeshState& on)
+  Interpreter(const P& of, const MeshState& on, std::span<const FusedKernel> kernels = {})
       : mesh_(&on),
         program_(checked(of, on)),
         slots_(program_.values.size()),
@@ -50,12 +53,13 @@ class Interpreter {
     for (Instruction& instruction : program_.code)
       if (instruction.is_number) prepare_number(instruction);
     if constexpr (std::is_same_v<Device, Host>)
-      if (on.is_member() && !cleave::detail::is_dry()) take_memory();
+      if (on.is_member() && !cleave::detail::is_dry()) take_memory(kernels);
   }
   Interpreter(const Interpreter&) = delete;  // operands point into the slots
 
   const MeshState& mesh() const noexcept { return *mesh_; }
   index_t peak_bytes() const noexcept { return peak_; }
+  int compiled_runs() const { return loops_.has_value() ? loops_->compiled() : 0; }
   std::size_t inputs() const noexcept { return std::size_t(program_.inputs); }
   std::size_t outputs() const noexcept { return program_.outputs.size(); }
   const PlacedValue& output(std::size_t k) const {
@@ -72,9 +76,9 @@ class Interpreter {
     Cleared cleared{*this};
     take(inputs);
     if (program_.draws > 0) state_ = take_state();
-    const FusedRun *next = runs_.data(), *const end = next + runs_.size();
+    std::size_t run = 0;
     for (int i = program_.inputs; i < int(program_.code.size());)
-      i = next != end && next->begin == i ? compute_run(*next++) : execute(i);
+      i = run < runs_.size() && runs_[run].begin == i ? compute_run(run++) : execute(i);
     cleared.finished = true;
     return finish();
   }
@@ -104,15 +108,19 @@ class Interpreter {
     return split_moves(of, on.extents(), on.is_member() ? cost_model(on.group()) : CostModel{});
   }
 
-  void take_memory() {
+  void take_memory(std::span<const FusedKernel> kernels) {
     runs_ = fuse_elementwise(program_);
     const MemoryPlan plan = plan_memory(program_, mesh_->extents(), mesh_->coordinate(), runs_);
     for (std::size_t v = 0; v < slots_.size(); ++v) {
       slots_[v].offset = plan.offset[v];
       slots_[v].bytes = std::size_t(plan.bytes[v]);
+      slots_[v].is_copied = plan.is_copied[v] != 0;
+      slots_[v].input = plan.input[v];
+      writes_in_place_ = writes_in_place_ || plan.input[v] >= 0;
     }
     peak_ = plan.peak();
     block_ = allocate_bytes(Device{}, std::size_t(plan.block));
+    if (!runs_.empty()) loops_.emplace(program_.code, program_.values, runs_, kernels);
   }
 
   void prepare_number(Instruction& instruction) {
@@ -195,6 +203,7 @@ class Interpreter {
       operand.strides = x.strides;
       operand.storage = x.storage;
     }
+    if (writes_in_place_) input_memory_.find(slots_, inputs.size());
   }
 
   void compute(const Instruction& instruction) {
@@ -211,6 +220,7 @@ class Interpreter {
       out[k].extents = slot.extents.values.data();
       out[k].strides = slot.strides.values.data();
       if (results > 1) layouts[k] = program_.values[first + k].layout;
+      if (take_memory_of_input(slot, out[k].storage, out[k].data)) out[k].room = slot.bytes;
       if (slot.offset < 0) continue;
       take_planned(slot, out[k].storage, out[k].data);
       out[k].room = slot.bytes;
@@ -233,37 +243,77 @@ class Interpreter {
   }
 
   /// Computes a run of elementwise operations. @return the instruction after it
-  int compute_run(const FusedRun& run) {
-    const int made = program_.code[std::size_t(run.begin)].first;
-    const auto keeps_one_block = [&](int value) {
-      return value >= made && program_.values[std::size_t(value)].last_use < run.end;
-    };
-    for (int n = run.begin; n < run.end; ++n) {
-      const Instruction& instruction = program_.code[std::size_t(n)];
-      std::array<OperandRef, std::size_t(max_operands)> in;
-      unsigned one_block = unsigned(keeps_one_block(instruction.first)) << max_operands;
-      for (int k = 0; k < instruction.operands; ++k) {
-        const int x = instruction.operand[std::size_t(k)];
-        in[std::size_t(k)] = slots_[std::size_t(x)].operand;
-        one_block |= unsigned(keeps_one_block(x)) << k;
-      }
-      const PlacedValue& value = program_.values[std::size_t(instruction.first)];
-      Slot& slot = slots_[std::size_t(instruction.first)];
-      const cleave::detail::CallContext call(*instruction.op, in.data());
-      cleave::detail::RawResult y;
-      y.shape = slot.shape.values.data();
-      y.extents = slot.extents.values.data();
-      y.strides = slot.strides.values.data();
-      set_extents(call, in.data(), {}, &value.layout, 0, y);
-      if (slot.offset >= 0) take_planned(slot, slot.storage, slot.operand.data);
-      else slot.template allocate<Device>(value.dtype);
-      if (n == run.begin) loop_.begin(slot.extents, run.end - run.begin);
-      loop_.add(call, instruction.attributes.bytes.data(), in.data(), one_block, slot.operand.data,
-                value.dtype);
+  int compute_run(std::size_t r) {
+    const FusedRun& run = runs_[r];
+    const Slot& first = set_extents_of(program_.code[std::size_t(run.begin)]);
+    for (FusedArray& array : loops_->arrays(r)) prepare_array(array, run, first);
+    for (FusedReduction& reduction : loops_->reductions(r)) {
+      Slot& slot = set_extents_of(*reduction.instruction);
+      take_memory_of(slot, value_of(*reduction.instruction).dtype);
+      reduction.out = static_cast<std::byte*>(slot.operand.data);
     }
-    loop_.run();
+    (*loops_)(r, first.extents);
     for (int n = run.begin; n < run.end; ++n) free_after(n, program_.code[std::size_t(n)]);
     return run.end;
+  }
+
+  /// Sets the extents of the result of an operation of a run.
+  Slot& set_extents_of(const Instruction& instruction) {
+    std::array<OperandRef, std::size_t(max_operands)> in;
+    for (int k = 0; k < instruction.operands; ++k)
+      in[std::size_t(k)] = slots_[std::size_t(instruction.operand[std::size_t(k)])].operand;
+    Slot& slot = slot_of(instruction);
+    const cleave::detail::CallContext call(*instruction.op, in.data());
+    cleave::detail::RawResult y;
+    y.shape = slot.shape.values.data();
+    y.extents = slot.extents.values.data();
+    y.strides = slot.strides.values.data();
+    set_extents(call, in.data(), {}, &value_of(instruction).layout, 0, y);
+    return slot;
+  }
+
+  /// Sets where the elements of an array of a run are.
+  /// @param first  the first result of the run
+  void prepare_array(FusedArray& array, const FusedRun& run, const Slot& first) {
+    Slot& slot = slots_[std::size_t(array.value)];
+    const PlacedValue& value = program_.values[std::size_t(array.value)];
+    const bool is_made = array.value >= program_.code[std::size_t(run.begin)].first;
+    array.strided = -1;
+    array.step = array.size = 0;
+    if (is_made && value.last_use < run.end) {  // one block is kept
+      array.data = static_cast<std::byte*>(block_.get()) + slot.offset;
+      slot.extents = first.extents;
+      // values that share memory with one that is reduced stay at the same elements
+      if (run.rows >= 0) array.size = index_t(size_of(value.dtype));
+      return;
+    }
+    if (is_made) {
+      slot.extents = first.extents;
+      slot.strides = first.strides;
+      take_memory_of(slot, value.dtype);
+    }
+    array.data = static_cast<std::byte*>(slot.operand.data);
+    if (slot.operand.strides == nullptr) return;  // a number
+    array.step = array.size = index_t(size_of(value.dtype));
+    if (is_made) return;
+    const Shape strides = aligned_strides(slot, value.shape, first);
+    if (!cleave::detail::is_contiguous(first.extents, strides))
+      loops_->copy_blocks(array, value.dtype, strides);
+  }
+
+  /// The strides of an operand along the dimensions of a result: 0 where it repeats.
+  static Shape aligned_strides(const Slot& slot, const Shape& shape, const Slot& result) {
+    Shape strides = Shape::filled(result.extents.dims, 0);
+    const int skip = strides.dims - shape.dims;
+    for (int d = skip; d < strides.dims; ++d)
+      if (shape[d - skip] == result.shape[d]) strides[d] = slot.operand.strides[d - skip];
+    return strides;
+  }
+
+  void take_memory_of(Slot& slot, DType dtype) const {
+    if (slot.offset >= 0) take_planned(slot, slot.storage, slot.operand.data);
+    else if (!take_memory_of_input(slot, slot.storage, slot.operand.data))
+      slot.template allocate<Device>(dtype);
   }
 
   /// Takes the memory that is planned for a value.
@@ -272,7 +322,17 @@ class Interpreter {
     storage = std::shared_ptr<void>(block_, data);
   }
 
-  /// Copies a value into the caller's tensor.
+  /// Takes the memory of the input that a value replaces. @return whether that is possible
+  bool take_memory_of_input(const Slot& slot, std::shared_ptr<void>& storage, void*& data) const {
+    if (slot.input < 0) return false;
+    const OperandRef& x = slots_[std::size_t(slot.input)].operand;
+    if (!input_memory_.is_apart(x, std::size_t(slot.input))) return false;
+    data = x.data;
+    storage = *x.storage;
+    return true;
+  }
+
+  /// Copies a value into the caller's tensor, unless it was computed there.
   void write(const Instruction& instruction) {
     const auto input = std::size_t(instruction.operand[0]);
     const OperandRef& target = slots_[input].operand;
@@ -282,9 +342,8 @@ class Interpreter {
     });
     if (cleave::detail::is_dry() || !mesh_->is_member()) return;
     note_change(Device{}, *target.storage);
-    strided_copy(Device{},
-                 cleave::detail::block_of(slots_[std::size_t(instruction.operand[1])].operand).view,
-                 to);
+    const OperandRef& value = slots_[std::size_t(instruction.operand[1])].operand;
+    if (value.data != to.data) strided_copy(Device{}, cleave::detail::block_of(value).view, to);
   }
 
   void free_after(int i, const Instruction& instruction) {
@@ -304,8 +363,10 @@ class Interpreter {
   StepRunner<Device> steps_;
   std::shared_ptr<void> block_{};  ///< memory of values. @see MemoryPlan
   std::vector<FusedRun> runs_{};   ///< in order
-  FusedLoop loop_{};
+  std::optional<FusedLoops> loops_{};
   index_t peak_ = 0;
+  bool writes_in_place_ = false;
+  InputMemory input_memory_{};
 };
 
 }  // namespace cleave::spmd::detail

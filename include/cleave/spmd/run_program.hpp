@@ -37,10 +37,12 @@ class Runner {
  public:
   /// @param of     the program, which is copied
   /// @param on     the mesh to run on; a MeshState must outlive the Runner
+  /// @param kernels  of a constant program. @see detail::kernels_of
   /// @throws Error if the program has a fault, or was expanded for another number of axes or device
   /// @collective   none
   template <AnyProgram P>
-  Runner(const P& of, const MeshState& on) : interpreter_(of, on) {}
+  Runner(const P& of, const MeshState& on, std::span<const detail::FusedKernel> kernels = {})
+      : interpreter_(of, on, kernels) {}
   template <AnyProgram P, class... Axes>
   Runner(const P& of, const DeviceMesh<Device, Axes...>& on) : Runner(of, on.state()) {
     owner_ = std::make_shared<const DeviceMesh<Device, Axes...>>(on);
@@ -51,6 +53,8 @@ class Runner {
   /// The most bytes at a time of this rank's values other than inputs, the block that the Runner
   /// keeps included; kernels and redistributions may use more meanwhile.
   index_t peak_bytes() const noexcept { return interpreter_.peak_bytes(); }
+  /// The number of runs of elementwise operations that kernels of a constant program compute.
+  int compiled_runs() const { return interpreter_.compiled_runs(); }
   int inputs() const noexcept { return int(interpreter_.inputs()); }
   int outputs() const noexcept { return int(interpreter_.outputs()); }
 

@@ -143,13 +143,14 @@ class StepRunner {
 
   /// Makes a block the result of a step.
   void take(const Instruction& step, redistribution::Block block) {
-    if (step.unalias && block.view.data == source_of(step).operand.data && block.view.size() != 0) {
+    ValueSlot& to = slot_of(step);
+    if (step.unalias && to.is_copied && block.view.data == source_of(step).operand.data &&
+        block.view.size() != 0) {
       redistribution::Block copy =
           redistribution::allocate<Device>(block.view.dtype, block.view.extents);
       strided_copy(Device{}, block.view, copy.view);
       block = std::move(copy);
     }
-    ValueSlot& to = slot_of(step);
     to.storage = std::move(block.storage);
     to.extents = block.view.extents;
     to.strides = block.view.strides;

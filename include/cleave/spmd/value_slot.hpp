@@ -26,6 +26,8 @@ struct ValueSlot {
   std::shared_ptr<void> storage{};
   index_t offset = MemoryPlan::elsewhere;  ///< of the elements in the block
   std::size_t bytes = 0;                   ///< that are planned for them
+  bool is_copied = true;                   ///< @see MemoryPlan
+  int input = -1;                          ///< likewise
   Shape shape{}, extents{}, strides{};
   OperandRef operand{};  ///< refers to the members above; for an input, to the caller's tensor
 

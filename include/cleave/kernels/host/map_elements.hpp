@@ -135,6 +135,13 @@ class TileLoader {
   alignas(64) std::byte buffer_[std::size_t(Tile::elements) * sizeof(T)];
 };
 
+template <class T>
+T element_of(const T*);
+template <class T>
+T element_of(const Scalar<T>&);
+template <class In>
+using element_of_row = decltype(element_of(std::declval<const In&>()));
+
 /// Whether an elementwise functor names a row function, which computes several elements at once.
 template <class F, class R, class... T>
 inline constexpr bool computes_rows = [] {
@@ -144,6 +151,38 @@ inline constexpr bool computes_rows = [] {
   else return false;
 }();
 
+/// Element i of an operand of a row: of an array, or a number.
+template <class T>
+const T& element_at(const T* row, index_t i) {
+  return row[i];
+}
+template <class T>
+const T& element_at(const Scalar<T>& number, index_t) {
+  return number.value;
+}
+
+/// out[i] = f(in[i]..) for n contiguous elements; `out` may be one of the inputs.
+/// @param in  pointers to rows, or a `Scalar`
+template <class F, class R, class... In>
+void map_row(const F& functor, R* out, index_t n, const In&... in) {
+  if constexpr (computes_rows<F, R, element_of_row<In>...>) {
+    apply_to_row(F::row_function, in..., out, n);
+  } else {
+    // a copy: stores to `out` cannot change it, so that it stays in registers
+    using Functor = std::conditional_t<std::is_trivially_copyable_v<F>, const F, const F&>;
+    Functor f = functor;
+    // elements by value: they are always loaded, without a branch, even if f may not read them
+    const auto of = [&](const element_of_row<In>... elements) -> R { return f(elements...); };
+    constexpr index_t block = std::max(index_t{16}, 64 / index_t(sizeof(R)));
+    index_t i = 0;
+    for (; i + block <= n; i += block) {  // g++ -O2 uses vectors if it knows the number of turns
+      CLEAVE_INDEPENDENT_ITERATIONS
+      for (index_t j = 0; j < block; ++j) out[i + j] = of(element_at(in, i + j)...);
+    }
+    for (; i < n; ++i) out[i] = of(element_at(in, i)...);
+  }
+}
+
 /// A type-erased functor, applied to a row: other code is compiled once per set of element types.
 template <class R, class... T>
 struct RowFunction {
@@ -151,27 +190,12 @@ struct RowFunction {
   void (*call)(const void* functor, R* out, index_t n, const T*... in);
 
   template <class F>
-  static void map_row(const void* functor, R* out, index_t n, const T*... in) {
-    if constexpr (computes_rows<F, R, T...>) {
-      apply_to_row(F::row_function, in..., out, n);
-    } else {
-      // a copy: stores to `out` cannot change it, so that it stays in registers
-      using Functor = std::conditional_t<std::is_trivially_copyable_v<F>, const F, const F&>;
-      Functor f = *static_cast<const F*>(functor);
-      // elements by value: they are always loaded, without a branch, even if f may not read them
-      const auto of = [&](const T... elements) -> R { return f(elements...); };
-      constexpr index_t block = std::max(index_t{16}, 64 / index_t(sizeof(R)));
-      index_t i = 0;
-      for (; i + block <= n; i += block) {  // g++ -O2 uses vectors if it knows the number of turns
-        CLEAVE_INDEPENDENT_ITERATIONS
-        for (index_t j = 0; j < block; ++j) out[i + j] = of(in[i + j]...);
-      }
-      for (; i < n; ++i) out[i] = of(in[i]...);
-    }
+  static void map(const void* functor, R* out, index_t n, const T*... in) {
+    map_row(*static_cast<const F*>(functor), out, n, in...);
   }
   template <class F>
   static RowFunction of(const F& f) {
-    return {&f, &map_row<F>};
+    return {&f, &map<F>};
   }
 };
 

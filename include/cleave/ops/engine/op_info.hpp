@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -46,6 +47,10 @@ struct OpInfo {
   bool same_dims = false;  ///< whether all tensors have as many dimensions as the first result
   std::array<DType, max_results> dtype{};  ///< of the results
   void (*run)(const void* op, const cleave::Task& task) = nullptr;
+  /// An elementwise operation on n contiguous elements of host memory; a number is one element. The
+  /// result may be one of the operands.
+  void (*row)(const void* op, void* out, index_t n, const void* const* in) = nullptr;
+  bool calls_row_function = false;  ///< whether that calls a function of many elements at a time
   /// Which indices of an operand the results read; null: its own. @see operation.hpp
   DimMap (*read_map)(const void* op, int operand, int d, const OperandRef* in) = nullptr;
   /// Whether the operand is extended beyond its edges, and what fills the extended one; null: not.
@@ -56,6 +61,15 @@ struct OpInfo {
   void (*add_totals)(const void* op, const ArrayRef& y, const ArrayRef& totals) = nullptr;
   /// Which dimensions become others with the same elements, if the operation does only this.
   Regrouping regrouping{};
+  /// Of a reduction: the dimensions of the operand. A result does not depend on which others are
+  /// computed with it.
+  unsigned reduces = 0;
+  /// The operand in whose memory a result may be computed; -1: none, unless it is elementwise.
+  std::array<std::int8_t, std::size_t(max_results)> replaces = [] {
+    std::array<std::int8_t, std::size_t(max_results)> none{};
+    none.fill(-1);
+    return none;
+  }();
   const StencilInfo* stencil = nullptr;  ///< in place of `table` and `run`; null: not a stencil
 };
 
@@ -80,6 +94,16 @@ struct KernelOperand<Number<T>, Dims> {
   static kernels::Scalar<T> of(const ArrayRef& array) {
     return {*static_cast<const T*>(array.data)};
   }
+};
+
+/// The same for contiguous rows.
+template <class T>
+struct RowOperand {
+  static const T* of(const void* data) { return static_cast<const T*>(data); }
+};
+template <class T>
+struct RowOperand<Number<T>> {
+  static kernels::Scalar<T> of(const void* data) { return {*static_cast<const T*>(data)}; }
 };
 
 /// Calls the kernel: the only code that is compiled per operation, element types and device.
@@ -143,6 +167,13 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
                            ResultDims{}, Types<T...>{}, Results{});
   }
 
+  static void row(const void* op, void* out, index_t n, const void* const* in) {
+    [&]<std::size_t... I, class R>(std::index_sequence<I...>, Types<R>) {
+      kernels::detail::map_row(*static_cast<const Op*>(op), static_cast<R*>(out), n,
+                               RowOperand<T>::of(in[I])...);
+    }(std::index_sequence_for<T...>{}, Results{});
+  }
+
   static DimMap read_map(const void* op, int operand, int d, const OperandRef* in) {
     if constexpr (reads_more<Op>) return static_cast<const Op*>(op)->read_map(operand, d, in);
     else return {};
@@ -176,6 +207,10 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
                 ((is_number<T> || Dims == rule_of<Sig>.result[0].dims) && ...),
                 {},
                 &run};
+    if constexpr (std::is_same_v<Device, Host> && cleave::is_elementwise<Op>) {
+      info.row = &row;
+      info.calls_row_function = requires { Op::row_function; };
+    }
     if constexpr (reads_more<Op>) info.read_map = &read_map;
     if constexpr (requires { &Op::extends_operand; }) {
       info.extends_operand = &extends_operand;
@@ -187,6 +222,10 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
       info.add_totals = &add_totals;
     }
     if constexpr (requires { Op::regrouping(1); }) info.regrouping = Op::regrouping(Dims...);
+    if constexpr (requires { Op::reduces; }) info.reduces = Op::reduces;
+    if constexpr (requires { Op::replaces(0); })
+      for (int k = 0; k < Results::size; ++k)
+        info.replaces[std::size_t(k)] = std::int8_t(Op::replaces(k));
     static_assert(
         rule_of<Sig>.kept == 0 || requires { Op::regrouping(1); },
         "cleave: an operation whose factors have parentheses states its regrouping: "

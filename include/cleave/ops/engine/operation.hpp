@@ -39,6 +39,12 @@
 //               operand's; a member template `result_of<T..>` may compute it
 //   extents()   the extents of the factors that only results have
 //   kernel(on, task, results.., operands..)   computes one rank's part, on strided views
+//   reduces     the mask of the dimensions that a reduction of one operand reduces, if a result
+//   does
+//               not depend on which others are computed with it: programs compute some at a time
+//   replaces(result)   the operand in whose memory a program may compute a result, instead of
+//   copying
+//               it there: the kernel writes an element after it has read it
 //   view(task)  instead of a kernel: makes the result a view of the first operand; if strides do
 //               not allow that, it leaves task.out->data null, and the result is a contiguous copy
 //   body(x..)   instead of rule and kernel, in operations derived from Composite; with the

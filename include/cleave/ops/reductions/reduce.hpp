@@ -85,6 +85,7 @@ struct Reduce {
     else if constexpr (std::is_same_v<By, Min>) return "min->min";
     else return "product->product";
   }
+  static constexpr unsigned reduces = Mask;
   static constexpr auto factors = detail::reduction_factors<Mask>;
   static void kernel(const auto& on, const Task&, const auto& y, const auto& x) {
     reduce_dims<By>(on, x, Mask, y);
@@ -132,6 +133,7 @@ struct Mean {
 
   static constexpr const char* name = "mean";
   static constexpr const char* partials = "sum->sum; avg->avg";
+  static constexpr unsigned reduces = Mask;
   static constexpr auto factors = detail::reduction_factors<Mask>;
   template <class T>
   void kernel(const auto& on, const Task&, const kernels::Strided<T>& y, const auto& x) const {

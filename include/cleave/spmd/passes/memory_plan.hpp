@@ -13,7 +13,9 @@
 #include <cleave/redistribute/step_box.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/passes/fuse_elementwise.hpp>
+#include <cleave/spmd/passes/write_in_place.hpp>
 #include <cleave/spmd/program.hpp>
+#include <cleave/tensor/host_cache.hpp>
 
 namespace cleave::spmd {
 
@@ -27,13 +29,23 @@ struct MemoryPlan {
   std::vector<index_t> bytes{};   ///< of each value
   std::vector<index_t> in_use{};  ///< bytes of the values that live during each instruction,
                                   ///< without inputs: the memory over the time of a run
-  index_t block = 0;              ///< bytes of the block
-  index_t outside = 0;            ///< most bytes elsewhere at a time, without inputs
+  /// Of the result of a redistribution that sends nothing: whether it is a copy, not its operand.
+  std::vector<char> is_copied{};
+  std::vector<int> input{};  ///< of each value: the input in whose memory it is computed, or -1
+  index_t block = 0;         ///< bytes of the block
+  index_t outside = 0;       ///< most bytes elsewhere at a time, without inputs
   /// The most bytes at a time, without inputs and what kernels and redistributions use meanwhile.
   constexpr index_t peak() const { return block + outside; }
 };
 
 namespace detail {
+
+/// The bytes that an allocation of this many takes.
+constexpr index_t taken_bytes(index_t bytes) {
+  return bytes < index_t(cleave::detail::least_cached_bytes)
+             ? bytes
+             : index_t(cleave::detail::HostCache::block_bytes(std::size_t(bytes)));
+}
 
 /// Free parts of a block, in order.
 class FreeList {
@@ -95,7 +107,8 @@ class MemoryPlanner {
         mesh_(mesh),
         runs_(runs),
         owner_(of.values.size(), 0),
-        until_(of.values.size(), -1) {
+        until_(of.values.size(), -1),
+        room_(of.values.size(), 0) {
     for (const PlacedValue& value : of.values) {
       const index_t elements =
           redistribution::local_extents(value.step_layout(), value.shape, mesh, coordinate)
@@ -103,11 +116,14 @@ class MemoryPlanner {
       plan_.bytes.push_back(elements * index_t(size_of(value.dtype)));
       plan_.offset.push_back(MemoryPlan::elsewhere);
     }
+    plan_.input = write_in_place(of, runs);
+    find_copies();
     find_owners();
     for (const FusedRun& run : runs)
-      for (int i = run.begin; i < run.end; ++i) keep_one_block(run, of.code[std::size_t(i)].first);
+      for (int i = run.begin; i < run.reductions; ++i)
+        keep_one_block(run, of.code[std::size_t(i)].first);
     for (std::size_t i = 0; i < of.code.size(); ++i) place(int(i), of.code[i]);
-    plan_.block = free_.size();
+    plan_.block = taken_bytes(free_.size());
   }
 
   constexpr MemoryPlan take() { return static_cast<MemoryPlan&&>(plan_); }
@@ -120,17 +136,48 @@ class MemoryPlanner {
            i.op->regrouping.result == 0;
   }
 
+  /// Finds the redistributions that copy although they send nothing: those whose result must not
+  /// share elements, and would share them with an input, a constant or another output.
+  constexpr void find_copies() {
+    plan_.is_copied.assign(program_.values.size(), 1);
+    is_allocated_.assign(program_.code.size(), 0);
+    for (std::size_t i = 0; i < program_.code.size(); ++i)
+      is_allocated_[i] = char(allocates(program_.code[i]));
+    find_owners();
+    std::vector<int> output(program_.values.size(), -1);  // per owner: an output in its memory
+    std::vector<char> shared(program_.values.size(), 0);
+    for (const int v : program_.outputs) {
+      const auto owner = std::size_t(owner_[std::size_t(v)]);
+      shared[owner] = char(shared[owner] || (output[owner] >= 0 && output[owner] != v));
+      output[owner] = v;
+    }
+    for (std::size_t i = 0; i < program_.code.size(); ++i) {
+      const Instruction& move = program_.code[i];
+      if (!move.unalias || is_allocated_[i]) continue;
+      const auto owner = std::size_t(owner_[std::size_t(move.first)]);
+      const bool copies = shared[owner] || is_given_[owner];
+      plan_.is_copied[std::size_t(move.first)] = char(copies);
+      is_allocated_[i] = char(copies);
+    }
+  }
+
   /// Finds whose memory a value may lie in, and until when that is needed. Views and
   /// redistributions may return the memory of their operand.
   constexpr void find_owners() {
-    for (const Instruction& i : program_.code)
+    is_given_.assign(program_.values.size(), 0);
+    until_.assign(program_.values.size(), -1);
+    for (std::size_t n = 0; n < program_.code.size(); ++n) {
+      const Instruction& i = program_.code[n];
       for (int k = 0; k < i.results; ++k) {
         const auto v = std::size_t(i.first + k);
-        const bool shares = i.operands > 0 && !is_kernel(i) && !allocates(i);
+        const bool shares = i.operands > 0 && !is_kernel(i) && !is_allocated_[n];
         owner_[v] = shares ? owner_[std::size_t(i.operand[0])] : int(v);
+        is_given_[v] =
+            char(i.kind == InstructionKind::input || i.kind == InstructionKind::constant);
         index_t& until = until_[std::size_t(owner_[v])];
         until = std::max(until, index_t(program_.values[v].last_use));
       }
+    }
   }
 
   constexpr void keep_one_block(const FusedRun& run, int value) {
@@ -156,17 +203,19 @@ class MemoryPlanner {
     if (now == run.begin) find_viewed(run);
     for (int k = 0; k < i.results; ++k) {
       const int v = i.first + k;
-      if (i.kind == InstructionKind::input || i.is_number) continue;
+      if (i.kind == InstructionKind::input || i.is_number || plan_.input[std::size_t(v)] >= 0)
+        continue;
       if (is_kernel(i) && until_[std::size_t(v)] != PlacedValue::kept) {
         if (plan_.bytes[std::size_t(v)] == 0) continue;
         const int under = i.results == 1 ? overwritten(now, i, run) : -1;
+        room_[std::size_t(v)] = under < 0 ? room(v) : room_[std::size_t(under)];
         plan_.offset[std::size_t(v)] =
-            under < 0 ? free_.take(room(v)) : plan_.offset[std::size_t(under)];
+            under < 0 ? free_.take(room_[std::size_t(v)]) : plan_.offset[std::size_t(under)];
         if (under >= 0) std::erase(held_, under);
         held_.push_back(v);
-        in_block_ += room(v) - (under < 0 ? 0 : room(under));
-      } else if (is_kernel(i) || i.operands == 0 || allocates(i)) {
-        outside_ += plan_.bytes[std::size_t(v)];
+        in_block_ += under < 0 ? room_[std::size_t(v)] : 0;
+      } else if (is_kernel(i) || i.operands == 0 || is_allocated_[std::size_t(now)]) {
+        outside_ += taken_bytes(plan_.bytes[std::size_t(v)]);
         plan_.outside = std::max(plan_.outside, outside_);
         elsewhere_.push_back(v);
       }
@@ -175,8 +224,11 @@ class MemoryPlanner {
     if (now + 1 == run.end) release(now);
   }
 
+  /// Whether the result of a redistribution or of a regrouping of dimensions is received.
   constexpr bool allocates(const Instruction& i) const {
-    return is_redistribution(i) && plan_of(program_, i, mesh_).communications() > 0;
+    if (is_redistribution(i)) return plan_of(program_, i, mesh_).communications() > 0;
+    return i.kind == InstructionKind::compute && i.op->regrouping.result != 0 &&
+           regroupings(program_, i, &mesh_) > 0;
   }
 
   /// An operand whose memory the result can take, or -1: of the same extents, in memory that
@@ -218,12 +270,12 @@ class MemoryPlanner {
   constexpr void release(int now) {
     for (const int v : held_) {
       if (until_[std::size_t(v)] > now) continue;
-      free_.give(plan_.offset[std::size_t(v)], room(v));
-      in_block_ -= room(v);
+      free_.give(plan_.offset[std::size_t(v)], room_[std::size_t(v)]);
+      in_block_ -= room_[std::size_t(v)];
     }
     std::erase_if(held_, [&](int v) { return until_[std::size_t(v)] <= now; });
     for (const int v : elsewhere_)
-      if (until_[std::size_t(v)] <= now) outside_ -= plan_.bytes[std::size_t(v)];
+      if (until_[std::size_t(v)] <= now) outside_ -= taken_bytes(plan_.bytes[std::size_t(v)]);
     std::erase_if(elsewhere_, [&](int v) { return until_[std::size_t(v)] <= now; });
   }
 
@@ -231,11 +283,14 @@ class MemoryPlanner {
   const Shape& mesh_;
   std::span<const FusedRun> runs_;  ///< from the current one on
   MemoryPlan plan_{};
-  std::vector<int> owner_;        ///< per value: in whose memory it may lie
-  std::vector<index_t> until_;    ///< per owner: the last instruction that needs its memory
-  std::vector<int> held_{};       ///< values in the block now
-  std::vector<int> elsewhere_{};  ///< values that have memory of their own now
-  std::vector<int> viewed_{};     ///< values of which the current run reads views
+  std::vector<int> owner_;            ///< per value: in whose memory it may lie
+  std::vector<index_t> until_;        ///< per owner: the last instruction that needs its memory
+  std::vector<index_t> room_;         ///< per value in the block: the bytes that it takes there
+  std::vector<char> is_given_{};      ///< per value: whether it is an input or a constant
+  std::vector<char> is_allocated_{};  ///< per instruction: whether it takes memory of its own
+  std::vector<int> held_{};           ///< values in the block now
+  std::vector<int> elsewhere_{};      ///< values that have memory of their own now
+  std::vector<int> viewed_{};         ///< values of which the current run reads views
   FreeList free_{};
   index_t in_block_ = 0;  ///< bytes of `held_`
   index_t outside_ = 0;   ///< of `elsewhere_`
