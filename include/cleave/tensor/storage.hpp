@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <cleave/core/config.hpp>
@@ -31,12 +33,16 @@ namespace detail {
 /// @throws Error if an extent is negative, or if the non-zero extents multiply to more bytes than
 ///         index_t can hold (so that no stride overflows either)
 constexpr std::size_t checked_bytes(const index_t* extents, int dims, std::size_t element) {
+  constexpr index_t largest = std::numeric_limits<index_t>::max();
   auto bytes = index_t(element);
   bool empty = false, overflows = false;
   for (int d = 0; d < dims; ++d) {
     if (extents[d] < 0) throw_negative_extent(extents[d], d);
     if (extents[d] == 0) empty = true;
-    else overflows = __builtin_mul_overflow(bytes, extents[d], &bytes) || overflows;
+    else if (!std::is_constant_evaluated())
+      overflows = __builtin_mul_overflow(bytes, extents[d], &bytes) || overflows;
+    else if (overflows = overflows || bytes > largest / extents[d]; !overflows)  // as nvcc needs it
+      bytes *= extents[d];
   }
   if (overflows) throw_too_many_elements();
   return empty ? 0 : std::size_t(bytes);
