@@ -24,6 +24,7 @@
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
+#include <cleave/ops/transforms/whole_dims.hpp>
 
 namespace cleave {
 
@@ -51,111 +52,6 @@ constexpr double transform_scale(Norm norm, bool is_inverse, index_t count) {
     case Norm::none: break;
   }
   return 1;
-}
-
-/// The dimensions that a layout shards.
-constexpr unsigned sharded_dims(const Layout& layout) {
-  unsigned mask = 0;
-  for (int a = 0; a < layout.axes; ++a)
-    if (layout[a].shards()) mask |= 1u << layout[a].dim;
-  return mask;
-}
-
-/// The layout in which a dimension of the mask is whole that `layout` shards: the axes that shard
-/// it shard another dimension instead, the nearest one that is whole, so that transforms there and
-/// back end where they began. A dimension without such a neighbour is brought together on every
-/// rank.
-constexpr Layout with_a_whole_dim(const Layout& layout, int dims, unsigned mask) {
-  const unsigned sharded = sharded_dims(layout);
-  int from = -1, to = -1;
-  for (int d = 0; d < dims; ++d)
-    for (int e = 0; e < dims; ++e) {
-      const auto distance = [](int a, int b) { return a < b ? b - a : a - b; };
-      if ((mask & sharded) >> d & 1u && !(sharded >> e & 1u) &&
-          (from < 0 || distance(d, e) < distance(from, to)))
-        from = d, to = e;
-    }
-  Layout result = layout;
-  if (from < 0)  // all dimensions are sharded: two share one, or none is left
-    for (int d = 0; d < dims; ++d)
-      if (mask >> d & 1u) from = d;
-  for (int e = 0; to < 0 && e < dims; ++e)
-    if (e != from) to = e;
-  for (int a = 0; a < layout.axes; ++a)
-    if (layout[a].shards() && layout[a].dim == from)
-      result[a] = to < 0 ? Placement::replicate() : Placement::shard(to);
-  return result;
-}
-
-template <class X, unsigned Mask>
-struct WithAWholeDim {
-  static constexpr Layout layout = with_a_whole_dim(X::layout, X::dims, Mask);
-};
-
-/// The last dimension of a mask.
-constexpr int last_dim(unsigned mask) {
-  int d = 0;
-  while (mask >> (d + 1)) ++d;
-  return d;
-}
-
-/// Calls `transform.operator()<D>(x)` for the dimensions of the mask, each when it is whole on
-/// every rank.
-template <unsigned Mask, class X, class Transform>
-constexpr auto each_when_whole(const X& x, const Transform& transform) {
-  if constexpr (Mask == 0) {
-    return x;
-  } else if constexpr (call_level<X> == 2) {  // placements are values
-    X y = x;
-    for (unsigned left = Mask; left != 0;) {
-      const Layout layout = y.layout();
-      const unsigned whole = left & ~sharded_dims(layout);
-      if (whole == 0) {
-        y = y.redistribute(with_a_whole_dim(layout, X::dims, left));
-        continue;
-      }
-      const int last = last_dim(whole);
-      [&]<int... D>(std::integer_sequence<int, D...>) {
-        const auto call = [&]<int E>(std::integral_constant<int, E>) {
-          if constexpr ((Mask >> E & 1u) != 0)
-            if (E == last) y = transform.template operator()<E>(y);
-        };
-        (call(std::integral_constant<int, D>{}), ...);
-      }(std::make_integer_sequence<int, X::dims>{});
-      left &= ~(1u << last);
-    }
-    return y;
-  } else {
-    constexpr unsigned whole = [] {
-      if constexpr (is_dtensor<X>) return Mask & ~sharded_dims(X::layout);
-      else return Mask;
-    }();
-    if constexpr (whole == 0) {
-      return each_when_whole<Mask>(redistribute(x, placements_t<WithAWholeDim<X, Mask>>{}),
-                                   transform);
-    } else {
-      constexpr int last = last_dim(whole);
-      return each_when_whole < Mask &
-             ~(1u << last) > (transform.template operator()<last>(x), transform);
-    }
-  }
-}
-
-/// The same for one dimension that `transform` changes to another element type.
-template <int D, class X, class Transform>
-constexpr auto when_whole(const X& x, const Transform& transform) {
-  if constexpr (call_level<X> == 2) {
-    const Layout layout = x.layout();
-    if (sharded_dims(layout) >> D & 1u)
-      return transform(x.redistribute(with_a_whole_dim(layout, X::dims, 1u << D)));
-    return transform(x);
-  } else if constexpr (is_dtensor<X>) {
-    if constexpr ((sharded_dims(X::layout) >> D & 1u) != 0)
-      return transform(redistribute(x, placements_t<WithAWholeDim<X, 1u << D>>{}));
-    else return transform(x);
-  } else {
-    return transform(x);
-  }
 }
 
 }  // namespace detail
