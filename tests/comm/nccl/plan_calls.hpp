@@ -72,7 +72,7 @@ inline std::string nccl_calls(const Layout& from, const Layout& to, const Shape&
             text_of(detail::NcclLowering(collective, members.rank(), members.size(),
                                          NCCL_VERSION_CODE, allocate)
                         .take());
-    execution.take(std::move(call.result));
+    execution.take(std::move(call));
   }
   return text.empty() ? "nothing" : text;
 }
