@@ -218,7 +218,7 @@ TEST_CASE("masks that do not fit are refused") {
   const auto says = [&](const std::string& part, const auto& f) {
     CHECK(contains(error_of(f), part));
   };
-  says("the extents of 'j' in",
+  says("the mask does not broadcast",
        [&] { scaled_dot_product_attention(q, k, v, Tensor<bool, 2>({4, 5})); });
   says("the mask does not broadcast", [&] {
     scaled_dot_product_attention(Tensor<double, 2>({1, 3}), k, v, Tensor<bool, 2>({4, 6}));

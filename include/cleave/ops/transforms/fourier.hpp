@@ -178,7 +178,7 @@ struct RealFourier : CompositeByPlacement {
 /// The inverse transform of the mask, then of dimension Last to `length` real elements.
 template <unsigned Mask, int Last>
 struct HermitianFourier : CompositeByPlacement {
-  index_t length = 0;
+  index_t length = -1;  ///< negative: twice the extent less one
   double scale = 1;
   double inner = 1;
 
@@ -186,8 +186,9 @@ struct HermitianFourier : CompositeByPlacement {
   constexpr auto body(const auto& x) const {
     const auto lines = detail::each_when_whole<Mask>(
         resolve(x), []<int D>(const auto& part) { return call_op(FourierLines<D, true>{}, part); });
-    return detail::when_whole<Last>(lines, [this](const auto& part) {
-      return call_op(HermitianLines<Last>{length, scale, inner}, part);
+    const index_t n = length < 0 ? 2 * (shape_of(lines)[Last] - 1) : length;
+    return detail::when_whole<Last>(lines, [this, n](const auto& part) {
+      return call_op(HermitianLines<Last>{n, scale, inner}, part);
     });
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
