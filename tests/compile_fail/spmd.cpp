@@ -9,6 +9,7 @@
 #include <cleave/ops/engine/apply_op.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/stencil/exchange_halo.hpp>
 #include <cleave/spmd.hpp>
 
 using namespace cleave;
@@ -170,6 +171,6 @@ void kept(const Traced<float, 2>& x) {
 }
 #endif
 
-#ifdef halo_of_a_traced_value  // says: cleave: exchange_halo takes tensors of the host
+#ifdef halo_of_a_traced_value  // says: cleave: exchange_halo takes tensors without Partial
 void halo(const Traced<float, 2>& x) { exchange_halo(x, edges(periodic)); }
 #endif
