@@ -24,7 +24,8 @@ TEST_CASE("programs give the results of eager calls however their inputs are cut
         return std::tuple(y, sum(add(y, y), dim<0>{}), max(y, dim<1>{}));
       };
       const auto check = [&](auto p, auto q) {
-        const auto x = distribute_tensor(a, mesh, p), w = distribute_tensor(b, mesh, q);
+        const auto x = distribute_tensor(a, mesh, p);
+        const auto w = distribute_tensor(b, mesh, q);
         check_like_eager(layer, x, w);
         const auto y = std::get<0>(layer(x, w)).full_tensor(), expected = std::get<0>(layer(a, b));
         CHECK(std::equal(y.data(), y.data() + y.size(), expected.data()));
