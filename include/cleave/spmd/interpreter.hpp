@@ -281,7 +281,8 @@ class Interpreter {
     array.strided = -1;
     array.step = array.size = 0;
     if (is_made && value.last_use < run.end) {  // one block is kept
-      array.data = static_cast<std::byte*>(block_.get()) + slot.offset;
+      array.data =  // an array without elements has no place in the block
+          slot.offset < 0 ? nullptr : static_cast<std::byte*>(block_.get()) + slot.offset;
       slot.extents = first.extents;
       // values that share memory with one that is reduced stay at the same elements
       if (run.rows >= 0) array.size = index_t(size_of(value.dtype));
