@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <cleave/core/reduce_op.hpp>
+#include <cleave/mesh/mesh_state.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/redistribute/plan.hpp>
 #include <cleave/spmd/graph.hpp>

@@ -27,6 +27,7 @@ struct Fftw<double> {
   static constexpr auto plan = &fftw_plan_dft_1d;
   static constexpr auto plan_real = &fftw_plan_dft_r2c_1d;
   static constexpr auto plan_hermitian = &fftw_plan_dft_c2r_1d;
+  static constexpr auto destroy = &fftw_destroy_plan;
   static constexpr auto execute = &fftw_execute_dft;
   static constexpr auto execute_real = &fftw_execute_dft_r2c;
   static constexpr auto execute_hermitian = &fftw_execute_dft_c2r;
@@ -38,6 +39,7 @@ struct Fftw<float> {
   static constexpr auto plan = &fftwf_plan_dft_1d;
   static constexpr auto plan_real = &fftwf_plan_dft_r2c_1d;
   static constexpr auto plan_hermitian = &fftwf_plan_dft_c2r_1d;
+  static constexpr auto destroy = &fftwf_destroy_plan;
   static constexpr auto execute = &fftwf_execute_dft;
   static constexpr auto execute_real = &fftwf_execute_dft_r2c;
   static constexpr auto execute_hermitian = &fftwf_execute_dft_c2r;
@@ -45,7 +47,7 @@ struct Fftw<float> {
 
 }  // namespace detail
 
-/// A transform in place of lines of one length: a plan, which lives as long as the process.
+/// A transform in place of lines of one length: a plan of FFTW.
 template <class T>
 class FftwLineTransform {
  public:
@@ -67,6 +69,10 @@ class FftwLineTransform {
                               kind == LineTransformKind::forward ? FFTW_FORWARD : FFTW_BACKWARD,
                               FFTW_ESTIMATE);
   }
+
+  FftwLineTransform(const FftwLineTransform&) = delete;
+  FftwLineTransform& operator=(const FftwLineTransform&) = delete;
+  ~FftwLineTransform() { Functions::destroy(plan_); }
 
   /// The number of elements of scratch memory.
   static constexpr index_t scratch() { return 0; }
