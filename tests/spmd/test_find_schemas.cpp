@@ -191,3 +191,15 @@ TEST_CASE("candidates and graphs that cannot be expanded are errors") {
   CHECK(contains(error_of([] { find_schemas(Graph{}, one_axis); }),
                  "no schemas were found with which the graph can be expanded on a mesh of [3]"));
 }
+
+TEST_CASE("the time of an operation is that of the rank that owns most") {
+  const Graph graph = trace([](const auto& x) { return relu(x); }, arg<float>("x", {8, 6}));
+  const auto time_of = [&](const Placement& p) {
+    Layout layout;
+    layout.axes = 1;
+    layout[0] = p;
+    return estimated_us(expand(graph, std::array{layout}), Shape::filled(1, 2));
+  };
+  CHECK(time_of(Placement::owned(1, 0)) == time_of(Placement::replicate()));
+  CHECK(time_of(Placement::owned(1, 0)) > time_of(Placement::shard(0)));
+}

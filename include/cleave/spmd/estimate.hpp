@@ -8,8 +8,8 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
-#include <cleave/placement/ownership.hpp>
 #include <cleave/redistribute/cost.hpp>
+#include <cleave/redistribute/step_box.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/program.hpp>
@@ -27,9 +27,9 @@ struct ProgramCosts {
 
 namespace detail {
 
-/// The rank whose shards are longest.
+/// The extents of the longest part that a rank owns.
 constexpr Shape longest_extents(const PlacedValue& value, const Shape& mesh) {
-  return local_shape(value.layout, value.shape, mesh, Shape::filled(mesh.dims, 0));
+  return redistribution::longest_extents({value.layout}, value.shape, mesh);
 }
 constexpr index_t longest_bytes(const PlacedValue& value, const Shape& mesh) {
   return redistribution::capped_product(longest_extents(value, mesh).product(),
