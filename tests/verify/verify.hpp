@@ -91,7 +91,8 @@ class OnMesh {
     if (subject.tape) tape_ = subject.tape(extents_);
   }
 
-  /// Calls f(layouts) for combinations of placements: all, or about `most`, evenly spread.
+  /// Calls f(layouts) for combinations of placements: all, or about `most`, at least one, evenly
+  /// spread.
   template <class F>
   void each_layouts(std::size_t most, const F& f) const {
     std::vector<std::vector<Layout>> choices;
@@ -104,7 +105,7 @@ class OnMesh {
               : placements_of(subject_.types[i], subject_.naive.domain_of(i), subject_.dims[i])));
       count *= choices.back().size();
     }
-    std::size_t step = count <= most ? 1 : count / most;
+    std::size_t step = count <= most ? 1 : count / std::max<std::size_t>(most, 1);
     if (step > 1) step |= 1;  // odd, so that all placements of the last operands occur
     for (std::size_t n = 0; n < count; n += step) {
       std::vector<Layout> layouts;
