@@ -8,6 +8,7 @@
 #include <cleave/spmd/draw_dot.hpp>
 #include <cleave/spmd/draw_svg.hpp>
 #include <cleave/spmd/expand.hpp>
+#include <cleave/spmd/extent.hpp>
 #include <cleave/spmd/find_schemas.hpp>
 #include <cleave/spmd/frozen.hpp>
 #include <cleave/spmd/graph.hpp>
@@ -29,3 +30,4 @@
 #include <cleave/spmd/traced_collectives.hpp>
 #include <cleave/spmd/traced_factories.hpp>
 #include <cleave/spmd/traced_stencil.hpp>
+#include <cleave/spmd/with_extents.hpp>

@@ -50,8 +50,11 @@ template <class M>
 std::vector<double> elements_of(const M& m) {
   std::vector<double> all;
   spmd::each_leaf(m, [&](const auto& leaf) {
-    const auto whole = cleave::detail::innermost(leaf).full_tensor();
-    all.insert(all.end(), whole.data(), whole.data() + whole.size());
+    const auto append = [&](const auto& x) {
+      all.insert(all.end(), x.data(), x.data() + x.size());
+    };
+    if constexpr (spmd::is_on_all_ranks<std::remove_cvref_t<decltype(leaf)>>) append(leaf.tensor);
+    else append(cleave::detail::innermost(leaf).full_tensor());
   });
   return all;
 }
@@ -176,5 +179,46 @@ TEST_CASE("a training step in a program changes the module as the same calls do,
     check_training(world, 6, sgd);
     check_training(world, 1 + 2 * 6, momentum);
     check_training(world, 3 + 3 * 6, adamw);
+  });
+}
+
+TEST_CASE("one program trains a module with batches of every size") {
+  on_ranks({1, 2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto make_model = [&] {
+      manual_seed(world, 1);
+      return requires_grad(placed_mlp(mesh));
+    };
+    const auto adamw_of = [](const auto& m) { return nn::adamw(m, {.learning_rate = 1e-2}); };
+    const auto batch_of = [&](index_t batch, index_t width) {
+      return rand<double>({batch, width}, mesh, Shard<0>{});
+    };
+    const spmd::Program program = [&] {  // what is traced ends here
+      const auto model = make_model();
+      const auto optimizer = adamw_of(model);
+      const auto batch = spmd::extent("batch").at_least(1);
+      return spmd::expand(
+          spmd::trace(training_step, spmd::args_of(model), spmd::args_of(optimizer),
+                      spmd::arg<double>("x", {batch, 3}), spmd::arg<double>("target", {batch, 2})),
+          spmd::schemas_of(model, optimizer, batch_of(4, 3), batch_of(4, 2)));
+    }();
+    const auto model = make_model(), eager_model = make_model();
+    const auto optimizer = adamw_of(model), eager_optimizer = adamw_of(eager_model);
+    using Loss = DTensor<double, 0, std::remove_cvref_t<decltype(mesh)>, Placements<Replicate>>;
+    spmd::Runner runner(program, mesh);
+    for (const index_t batch : {7, 1, 2, 6, 7}) {
+      INFO("batch = ", batch);
+      const auto x = batch_of(batch, 3), target = batch_of(batch, 2);
+      const auto expected = resolve(training_step(eager_model, eager_optimizer, x, target)).item();
+      zero_grad(eager_model);
+      const auto [loss] = runner.template run<Loss>(model, optimizer, x, target);
+      CHECK(loss.item() == expected);
+      CHECK(elements_of(model) == elements_of(eager_model));
+      CHECK(elements_of(optimizer) == elements_of(eager_optimizer));
+    }
+    CHECK(contains(cleave::testing::error_of([&] {
+                     runner.template run<Loss>(model, optimizer, batch_of(0, 3), batch_of(0, 2));
+                   }),
+                   "batch is 0, but must be at least 1"));
   });
 }

@@ -59,7 +59,7 @@ inline const char* interned(const std::string& text) {
 /// A module as an argument of `trace`. @see args_of
 template <class M>
 struct ModuleArg {
-  const M& module;
+  std::conditional_t<std::is_copy_constructible_v<M>, M, const M&> module;  // shares the elements
   std::string prefix;
 };
 

@@ -16,6 +16,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/spmd/fused_kernel.hpp>
 #include <cleave/spmd/program.hpp>
+#include <cleave/spmd/remake.hpp>
 #include <cleave/spmd/run_program.hpp>
 
 namespace cleave::spmd {
@@ -60,7 +61,9 @@ struct ConstantProgram {
   using Device = typename Mesh::device_type;
 
   static std::unique_ptr<Runner<Device>> make_runner(const MeshState& mesh) {
-    if constexpr (std::is_same_v<Device, Host>)
+    // kernels hold what operations are made of, which may depend on the extents of a run
+    constexpr bool is_fixed = !may_be_symbolic<std::remove_cvref_t<decltype(Program)>>;
+    if constexpr (std::is_same_v<Device, Host> && is_fixed)
       return std::make_unique<Runner<Device>>(Program, mesh, kernels_of<Program>);
     else return std::make_unique<Runner<Device>>(Program, mesh);
   }

@@ -55,9 +55,11 @@ inline ErrorContext context_of(const Shape& shape, const Layout& layout, const M
 }
 
 /// "float32 [12, 6] (Shard(0), Replicate)"
+inline std::string described(DType dtype, const std::string& shape, const Layout& layout) {
+  return std::string(name_of(dtype)) + " " + shape + " " + cleave::to_string(layout);
+}
 inline std::string described(DType dtype, const Shape& shape, const Layout& layout) {
-  return std::string(name_of(dtype)) + " " + cleave::to_string(shape) + " " +
-         cleave::to_string(layout);
+  return described(dtype, cleave::to_string(shape), layout);
 }
 
 inline OperandRef operand_of(const ErasedTensor& x, const MeshState& mesh) {

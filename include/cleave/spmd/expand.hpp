@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,26 +17,18 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/rules/extents.hpp>
 #include <cleave/rules/solver.hpp>
+#include <cleave/spmd/expand_options.hpp>
+#include <cleave/spmd/expand_symbolic.hpp>
 #include <cleave/spmd/expand_updates.hpp>
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/passes/remove_unused.hpp>
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/program_builder.hpp>
+#include <cleave/spmd/remake.hpp>
 #include <cleave/spmd/reshaped_layout.hpp>
 #include <cleave/spmd/schema.hpp>
 
 namespace cleave::spmd {
-
-/// Options of `expand`.
-struct ExpandOptions {
-  bool partial_outputs = false;  ///< outputs may stay Partial; by default they become Replicate
-  bool by_extents = true;        ///< extents decide which shards of reshaped values stay; in eager
-                                 ///< calls, which know placements only, they do not
-  /// The extents of the mesh, if known. Then the program runs on no other: an axis of one rank does
-  /// not divide anything, so that a dimension of extent 1 may repeat even if it is "sharded" over
-  /// that axis.
-  Shape mesh{};
-};
 
 namespace detail {
 
@@ -43,21 +36,25 @@ namespace detail {
 template <AnyGraph G>
 class Expansion final : public Placer {  // final: NOLINT(*virtual-class-destructor)
  public:
-  constexpr Expansion(const G& of, std::span<const Layout> placed, const ExpandOptions& options)
+  /// @param outputs  the placements of outputs that do not remain Partial; empty: as computed
+  constexpr Expansion(const G& of, std::span<const Layout> placed, const ExpandOptions& options,
+                      std::span<const Layout> outputs = {})
       : graph_(of),
         options_(options),
         home_(of.values.size(), -1),
         versions_(of.values.size(), -1) {
     program_.draws = of.draws;
+    copy_symbols(of, program_);
     program_.mesh = options.mesh;
     if (!place_inputs(placed)) return;
     place_constants();
     for (std::size_t n = 0; n < of.nodes.size(); ++n)
       if (!place_node({graph_.values.data(), nullptr, int(n)}, of.nodes[n])) return;
-    for (const int id : of.outputs) {
-      Layout layout = layout_of(id);
+    for (std::size_t k = 0; k < of.outputs.size(); ++k) {
+      Layout layout = layout_of(of.outputs[k]);
       if (!options.partial_outputs) layout = layout.with_partials_as(Placement::replicate());
-      program_.outputs.push_back(bring(id, layout, -1, ops::Redistribute::name, true));
+      if (k < outputs.size() && !outputs[k].has_partial()) layout = outputs[k];
+      program_.outputs.push_back(bring(of.outputs[k], layout, -1, ops::Redistribute::name, true));
     }
     if (!place_updates()) return;
     if (is_opened_) remove_unused(program_);
@@ -389,6 +386,13 @@ class Expansion final : public Placer {  // final: NOLINT(*virtual-class-destruc
 template <AnyGraph G>
 constexpr Program expand(const G& graph, std::span<const Layout> schemas,
                          const ExpandOptions& options = {}) {
+  if constexpr (detail::may_be_symbolic<G>)
+    if (!std::is_constant_evaluated() && is_symbolic(graph))
+      return detail::expand_symbolic(
+          graph, [placed = std::vector(schemas.begin(), schemas.end()), options](
+                     const auto& made, std::span<const Layout> outputs) {
+            return detail::Expansion(made, placed, options, outputs).take();
+          });
   return detail::Expansion<G>(graph, schemas, options).take();
 }
 

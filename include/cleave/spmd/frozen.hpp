@@ -45,6 +45,8 @@ constexpr auto frozen(Make) {
     typename X::template Fixed<detail::sizes_made_by<Make>[I]...> fixed;
     (detail::copy_list(std::get<I>(lists_of(made)), std::get<I>(lists_of(fixed))), ...);
     if constexpr (requires { typename X::Facts; }) static_cast<typename X::Facts&>(fixed) = made;
+    if constexpr (std::tuple_size_v<decltype(fixed.symbolic)> > 0)
+      fixed.remake = [] { return X(Make{}()); };
     return fixed;
   }(std::make_index_sequence<detail::sizes_made_by<Make>.size()>{});
 }

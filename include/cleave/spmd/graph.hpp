@@ -15,7 +15,9 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/ops/engine/op_info.hpp>
 #include <cleave/placement/placement.hpp>
+#include <cleave/spmd/extent.hpp>
 #include <cleave/spmd/frozen.hpp>
+#include <cleave/spmd/remake.hpp>
 
 namespace cleave::spmd {
 
@@ -107,6 +109,7 @@ struct Input {
 /// The members of a graph other than its lists.
 struct GraphFacts {
   std::uint64_t draws = 0;  ///< the number of random draws
+  Symbols symbols{};        ///< in extents of inputs; values then have extents of a sample
 };
 
 /// The extents of the first result of an operation that no operand determines.
@@ -120,13 +123,15 @@ constexpr Shape fresh_extents(const cleave::detail::OpInfo& op, const Shape& sha
 }
 
 /// A graph without heap memory, for constants. @see frozen
-template <int Values, int Nodes, int Constants, int Inputs, int Outputs>
+template <int Values, int Nodes, int Constants, int Inputs, int Outputs, int Extents>
 struct FixedGraph : GraphFacts {
   std::array<Value, std::size_t(Values)> values{};
   std::array<Node, std::size_t(Nodes)> nodes{};
   std::array<Attributes, std::size_t(Constants)> constants{};
   std::array<Input, std::size_t(Inputs)> inputs{};
   std::array<int, std::size_t(Outputs)> outputs{};
+  std::array<SymbolicExtent, std::size_t(Extents)> symbolic{};
+  Graph (*remake)() = nullptr;  ///< @see Graph
 };
 
 /// Places the nodes of a graph while they are traced, and so knows the placements of its values.
@@ -157,7 +162,9 @@ struct Graph : GraphFacts {
   std::vector<Node> nodes{};  ///< operands come before their users
   std::vector<Attributes> constants{};
   std::vector<Input> inputs{};
-  std::vector<int> outputs{};      ///< values
+  std::vector<int> outputs{};  ///< values
+  std::vector<SymbolicExtent> symbolic{};
+  Remake<Graph> remake{};          ///< traces the function again; empty without symbols
   std::vector<Updates> updates{};  ///< of the first values; empty before the first update
   std::uint64_t trace = 0;         ///< the number of the trace that fills the graph; 0: none
   Placer* placer = nullptr;        ///< places nodes as they are added; null: placements are unknown
@@ -197,7 +204,8 @@ concept AnyGraph = requires(const G& graph) {
 /// The lists of a graph, in the order of FixedGraph's sizes.
 template <AnyGraph G>
 constexpr auto lists_of(G& graph) {
-  return std::tie(graph.values, graph.nodes, graph.constants, graph.inputs, graph.outputs);
+  return std::tie(graph.values, graph.nodes, graph.constants, graph.inputs, graph.outputs,
+                  graph.symbolic);
 }
 
 namespace detail {
@@ -213,7 +221,9 @@ class Canonical {
     for (std::size_t i = 0; i < from.inputs.size(); ++i)
       if (const int latest = from.updates_of(from.inputs[i].value).latest; latest >= 0)
         result_.inputs[i].updated = reach(latest);
-    result_.draws = from.draws;  // also of unused nodes: as many as eager calls take
+    static_cast<GraphFacts&>(result_) = from;  // draws of unused nodes, too, as in eager calls
+    result_.symbolic = from.symbolic;
+    result_.remake = from.remake;
   }
 
   constexpr Graph take() { return static_cast<Graph&&>(result_); }

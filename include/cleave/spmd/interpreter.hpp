@@ -70,6 +70,12 @@ class Interpreter {
     return slots_[std::size_t(program_.outputs[k])];
   }
 
+  /// Lets interpreters that do not run at the same time use one block of memory, the larger one.
+  void share_block(Interpreter& other) {
+    if (room_ < other.room_) block_ = other.block_, room_ = other.room_;
+    else other.block_ = block_, other.room_ = room_;
+  }
+
   /// Runs the program. @return the result of `finish()`, which is called while the outputs exist
   template <class Finish>
   auto run_then(std::span<const OperandRef> inputs, const Finish& finish) {
@@ -119,7 +125,8 @@ class Interpreter {
       writes_in_place_ = writes_in_place_ || plan.input[v] >= 0;
     }
     peak_ = plan.peak();
-    block_ = allocate_bytes(Device{}, std::size_t(plan.block));
+    room_ = plan.block;
+    block_ = allocate_bytes(Device{}, std::size_t(room_));
     if (!runs_.empty()) loops_.emplace(program_.code, program_.values, runs_, kernels);
   }
 
@@ -190,13 +197,12 @@ class Interpreter {
   }
 
   void take(std::span<const OperandRef> inputs) {
-    if (inputs.size() != std::size_t(program_.inputs))
-      throw Error("spmd::run", "the program takes " + std::to_string(std::size_t(program_.inputs)) +
-                                   " inputs, not " + std::to_string(inputs.size()));
-    for (std::size_t i = 0; i < std::size_t(program_.inputs); ++i) {
+    require_count(std::size_t(program_.inputs), inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
       const OperandRef& x = inputs[i];
       const PlacedValue& value = program_.values[i];
-      if (!accepts(value, x, *mesh_)) throw_refused(i, program_.code[i].name, value, x, *mesh_);
+      if (!accepts(value, x, *mesh_))
+        throw_refused(i, program_.code[i].name, value, x, *mesh_, cleave::to_string(value.shape));
       OperandRef& operand = slots_[i].operand;
       operand.data = x.data;
       operand.extents = x.extents;
@@ -363,6 +369,7 @@ class Interpreter {
   std::vector<Slot> slots_;  ///< one per value
   StepRunner<Device> steps_;
   std::shared_ptr<void> block_{};  ///< memory of values. @see MemoryPlan
+  index_t room_ = 0;               ///< bytes of the block
   std::vector<FusedRun> runs_{};   ///< in order
   std::optional<FusedLoops> loops_{};
   index_t peak_ = 0;

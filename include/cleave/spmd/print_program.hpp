@@ -10,7 +10,9 @@
 #include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/graph.hpp>
+#include <cleave/spmd/print_symbols.hpp>
 #include <cleave/spmd/program.hpp>
+#include <cleave/spmd/remake.hpp>
 
 namespace cleave::spmd {
 
@@ -52,9 +54,13 @@ inline std::string steps_text(const Plan& plan, const MeshState& mesh) {
 
 }  // namespace detail
 
-/// One line per input, constant and node: "%4 = matmul(%2, %3)  float32 [64, 8]".
+/// One line per input, constant and node: "%4 = matmul(%2, %3)  float32 [batch, 8]"; before these,
+/// one per symbol: "extent batch: at least 1".
 template <AnyGraph G>
 std::string to_string(const G& graph) {
+  if constexpr (detail::may_be_symbolic<G>)
+    if (graph.remake)
+      return detail::symbolic_text(graph, 1, [](const Graph& made) { return to_string(made); });
   std::string text;
   std::size_t inputs = 0;
   for (std::size_t id = 0; id < graph.values.size();) {
@@ -93,6 +99,10 @@ std::string to_string(const G& graph) {
 template <AnyProgram P>
 std::string to_string(const P& program, const MeshState& mesh) {
   if (program.fault) return "cannot be expanded: " + to_string(program.fault) + "\n";
+  if constexpr (detail::may_be_symbolic<P>)
+    if (program.remake)
+      return detail::symbolic_text(program, mesh.extents().product(),
+                                   [&](const Program& made) { return to_string(made, mesh); });
   const CostModel model = cost_model(*mesh.world());
   std::string text;
   index_t received = 0;

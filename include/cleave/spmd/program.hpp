@@ -161,16 +161,21 @@ struct ProgramFacts {
   int axes = 0;             ///< of the mesh
   const char* device = "";  ///< whose kernels the program calls
   std::uint64_t draws = 0;  ///< the number of random draws per run
+  Symbols symbols{};        ///< in extents of inputs; values then have extents of a sample
   Shape mesh{};             ///< the only extents that it runs on, if expanded for them
   Fault fault{};            ///< if set, the program has no code
 };
 
+struct Program;
+
 /// A program without heap memory, for constants. @see frozen
-template <int Values, int Instructions, int Outputs>
+template <int Values, int Instructions, int Outputs, int Extents>
 struct FixedProgram : ProgramFacts {
   std::array<PlacedValue, std::size_t(Values)> values{};
   std::array<Instruction, std::size_t(Instructions)> code{};
   std::array<int, std::size_t(Outputs)> outputs{};
+  std::array<SymbolicExtent, std::size_t(Extents)> symbolic{};
+  Program (*remake)() = nullptr;  ///< @see Program
 };
 
 /// A program for every rank of a mesh.
@@ -182,6 +187,8 @@ struct Program : ProgramFacts {
   std::vector<PlacedValue> values{};
   std::vector<Instruction> code{};
   std::vector<int> outputs{};  ///< values
+  std::vector<SymbolicExtent> symbolic{};
+  Remake<Program> remake{};  ///< traces and expands again; empty without symbols
 };
 
 /// Any type with the members of a program.
@@ -196,7 +203,7 @@ concept AnyProgram = requires(const P& program) {
 /// The lists of a program, in the order of FixedProgram's sizes.
 template <AnyProgram P>
 constexpr auto lists_of(P& program) {
-  return std::tie(program.values, program.code, program.outputs);
+  return std::tie(program.values, program.code, program.outputs, program.symbolic);
 }
 
 /// Whether an instruction changes placements only.

@@ -44,16 +44,25 @@ inline bool accepts(const PlacedValue& value, const OperandRef& x, const MeshSta
   return true;
 }
 
+/// @throws Error if a run is given more or fewer inputs than the program takes
+inline void require_count(std::size_t taken, std::size_t given) {
+  if (given != taken)
+    throw Error("spmd::run", "the program takes " + std::to_string(taken) + " inputs, not " +
+                                 std::to_string(given));
+}
+
 /// Input i does not match.
+/// @param extents  that the program takes
 [[noreturn]] inline void throw_refused(std::size_t i, const char* name, const PlacedValue& value,
-                                       const OperandRef& x, const MeshState& mesh) {
+                                       const OperandRef& x, const MeshState& mesh,
+                                       const std::string& extents) {
   const Shape shape = cleave::detail::shape_at(x.shape, x.dims);
   const Layout layout = x.layout != nullptr ? *x.layout : Layout::replicated(mesh.extents().dims);
   const MeshState& on = x.mesh != nullptr ? *x.mesh : mesh;
   std::string text = std::string("input ") + std::to_string(i) + " '" + name + "' is " +
                      described(x.dtype, shape, layout);
   if (!(on == mesh)) text += " on another mesh than the program's";
-  text += ", the program takes " + described(value.dtype, value.shape, value.layout);
+  text += ", the program takes " + described(value.dtype, extents, value.layout);
   throw Error("spmd::run", text, context_of(shape, layout, on));
 }
 

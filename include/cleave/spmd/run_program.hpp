@@ -20,6 +20,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/redistribute/block.hpp>
 #include <cleave/spmd/erased_tensor.hpp>
+#include <cleave/spmd/extents_cache.hpp>
 #include <cleave/spmd/interpreter.hpp>
 #include <cleave/spmd/leaves.hpp>
 #include <cleave/spmd/program.hpp>
@@ -30,6 +31,9 @@ namespace cleave::spmd {
 /// A program prepared to run repeatedly on a mesh: plans are chosen and slots for values allocated
 /// once, and so is a block of memory for the values that are not outputs. A run allocates the
 /// elements of outputs, of factories, and what redistributions receive.
+///
+/// If extents of the program contain symbols, all of this is done for each set of extents when they
+/// are first run, after tracing and expanding for them.
 ///
 /// Not thread-safe. Uses the communicators of the mesh.
 template <class Device>
@@ -42,21 +46,22 @@ class Runner {
   /// @collective   none
   template <AnyProgram P>
   Runner(const P& of, const MeshState& on, std::span<const detail::FusedKernel> kernels = {})
-      : interpreter_(of, on, kernels) {}
+      : programs_(of, on, kernels) {}
   template <AnyProgram P, class... Axes>
   Runner(const P& of, const DeviceMesh<Device, Axes...>& on) : Runner(of, on.state()) {
     owner_ = std::make_shared<const DeviceMesh<Device, Axes...>>(on);
   }
   Runner(const Runner&) = delete;  // operands point into the slots
 
-  const MeshState& mesh() const noexcept { return interpreter_.mesh(); }
+  const MeshState& mesh() const noexcept { return programs_.mesh(); }
   /// The most bytes at a time of this rank's values other than inputs, the block that the Runner
-  /// keeps included; kernels and redistributions may use more meanwhile.
-  index_t peak_bytes() const noexcept { return interpreter_.peak_bytes(); }
+  /// keeps included; kernels and redistributions may use more meanwhile. With symbols: in the
+  /// latest run.
+  index_t peak_bytes() const noexcept { return programs_.peak_bytes(); }
   /// The number of runs of elementwise operations that kernels of a constant program compute.
-  int compiled_runs() const { return interpreter_.compiled_runs(); }
-  int inputs() const noexcept { return int(interpreter_.inputs()); }
-  int outputs() const noexcept { return int(interpreter_.outputs()); }
+  int compiled_runs() const { return programs_.compiled_runs(); }
+  int inputs() const noexcept { return int(programs_.inputs()); }
+  int outputs() const noexcept { return int(programs_.outputs()); }
 
   /// Runs the program.
   ///
@@ -66,9 +71,11 @@ class Runner {
   std::vector<ErasedTensor> operator()(std::span<const ErasedTensor> inputs) {
     std::vector<OperandRef> operands;
     for (const ErasedTensor& x : inputs) operands.push_back(detail::operand_of(x, mesh()));
-    return interpreter_.run_then(operands, [&] {
+    detail::Interpreter<Device>& program = programs_.select(operands);
+    return program.run_then(operands, [&] {
       std::vector<ErasedTensor> results;
-      for (std::size_t k = 0; k < interpreter_.outputs(); ++k) results.push_back(erased_output(k));
+      for (std::size_t k = 0; k < program.outputs(); ++k)
+        results.push_back(erased_output(program, k));
       return results;
     });
   }
@@ -106,10 +113,9 @@ class Runner {
   }
 
  private:
-  ErasedTensor erased_output(std::size_t k) const {
-    const redistribution::Block block =
-        detail::output_of<Device>(interpreter_.output_slot(k).operand);
-    const PlacedValue& value = interpreter_.output(k);
+  static ErasedTensor erased_output(const detail::Interpreter<Device>& program, std::size_t k) {
+    const redistribution::Block block = detail::output_of<Device>(program.output_slot(k).operand);
+    const PlacedValue& value = program.output(k);
     return {block.storage, block.view, value.shape, value.layout};
   }
 
@@ -143,20 +149,20 @@ class Runner {
   template <class... Y, class Mesh, std::size_t... K>
   std::tuple<Y...> run_typed(const Mesh* mesh, std::span<const OperandRef> inputs,
                              std::index_sequence<K...>) {
-    if (interpreter_.outputs() != sizeof...(Y))
+    if (programs_.outputs() != sizeof...(Y))
       throw Error("spmd::run", "the program has " + std::to_string(outputs()) + " outputs, not " +
                                    std::to_string(sizeof...(Y)));
-    (require_output<Y>(K), ...);
-    return interpreter_.run_then(inputs, [&] {
-      return std::tuple<Y...>{dtensor<Y>(interpreter_.output_slot(K), *mesh)...};
-    });
+    detail::Interpreter<Device>& program = programs_.select(inputs);
+    (require_output<Y>(program, K), ...);
+    return program.run_then(
+        inputs, [&] { return std::tuple<Y...>{dtensor<Y>(program.output_slot(K), *mesh)...}; });
   }
 
   template <class Y>
-  void require_output(std::size_t k) const {
-    const PlacedValue& value = interpreter_.output(k);
+  static void require_output(const detail::Interpreter<Device>& program, std::size_t k) {
+    const PlacedValue& value = program.output(k);
     detail::require_type<Y>("output " + std::to_string(k), value.dtype, value.shape, value.layout,
-                            mesh());
+                            program.mesh());
   }
 
   template <class Y, class Mesh>
@@ -165,8 +171,8 @@ class Runner {
     return detail::dtensor_of<Y>(std::move(block.storage), block.view, mesh, slot.shape);
   }
 
-  detail::Interpreter<Device> interpreter_;
-  std::shared_ptr<const void> owner_{};  ///< keeps a DeviceMesh alive; null for a MeshState
+  detail::ExtentsCache<Device> programs_;  ///< one, or one per set of extents
+  std::shared_ptr<const void> owner_{};    ///< keeps a DeviceMesh alive; null for a MeshState
 };
 
 template <AnyProgram P, class Device, class... Axes>

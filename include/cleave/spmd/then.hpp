@@ -13,7 +13,9 @@
 #include <vector>
 
 #include <cleave/core/error.hpp>
+#include <cleave/spmd/extent.hpp>
 #include <cleave/spmd/program.hpp>
+#include <cleave/spmd/remake.hpp>
 
 namespace cleave::spmd {
 
@@ -114,15 +116,30 @@ class Sequence {
 
 }  // namespace detail
 
-/// Joins two programs: the outputs of the first are the first inputs of the second, in order. The
-/// result takes the inputs of the first, then the other inputs of the second, and returns the
-/// outputs of the second. Values between them are freed after their last use.
-///
-/// @throws Error if the second takes other element types, extents or placements than the first
-///               returns, or one of them could not be expanded; a compile error in constant
-///               expressions
+namespace detail {
+
+/// Gives a joined program the symbols of its parts.
+/// @throws Error if its inputs do not determine every symbol
 template <AnyProgram A, AnyProgram B>
-constexpr Program then(const A& first, const B& second) {
+constexpr void join_symbols(const A& first, const B& second, Program& joined) {
+  joined.symbols = first.symbols;
+  joined.symbolic.assign(first.symbolic.begin(), first.symbolic.end());
+  std::array<int, std::size_t(max_symbols)> renamed{};
+  for (int i = 0; i < second.symbols.count; ++i)
+    renamed[std::size_t(i)] = joined.symbols.add(second.symbols.of[std::size_t(i)]);
+  const int outputs = int(first.outputs.size());
+  for (const SymbolicExtent& e : second.symbolic) {
+    if (e.input < outputs) continue;
+    SymbolicExtent own{first.inputs + e.input - outputs, e.dim, {e.extent.constant, {}}};
+    for (int i = 0; i < second.symbols.count; ++i)
+      own.extent.factor[std::size_t(renamed[std::size_t(i)])] = e.extent.factor[std::size_t(i)];
+    joined.symbolic.push_back(own);
+  }
+  require_determined("spmd::then", joined.symbols, joined.symbolic);
+}
+
+template <AnyProgram A, AnyProgram B>
+constexpr Program join(const A& first, const B& second) {
   if (first.fault)
     throw Error("spmd::then", "the first program could not be expanded: " + to_string(first.fault));
   if (second.fault)
@@ -131,14 +148,49 @@ constexpr Program then(const A& first, const B& second) {
   if (first.axes != second.axes || int(first.outputs.size()) > second.inputs ||
       !(first.mesh == second.mesh) ||
       std::string_view(first.device) != std::string_view(second.device))
-    throw Error("spmd::then", detail::misfit(first, second, -1));
+    throw Error("spmd::then", misfit(first, second, -1));
   for (std::size_t k = 0; k < first.outputs.size(); ++k) {
     const PlacedValue& made = first.values[std::size_t(first.outputs[k])];
     const PlacedValue& taken = second.values[k];
     if (made.dtype != taken.dtype || !(made.shape == taken.shape) || !(made.layout == taken.layout))
-      throw Error("spmd::then", detail::misfit(first, second, int(k)));
+      throw Error("spmd::then", misfit(first, second, int(k)));
   }
-  return detail::Sequence(first, second).take();
+  Program joined = Sequence(first, second).take();
+  join_symbols(first, second, joined);
+  return joined;
+}
+
+/// The same at run time for programs with symbols, whose conditions may differ.
+template <AnyProgram A, AnyProgram B>
+Program join_symbolic(const A& first, const B& second) {
+  const auto again = [first = remaking(first), second = remaking(second)] {
+    return join(first(), second());
+  };
+  if (BoundSymbols::innermost() != nullptr) return again();
+  Program symbols;
+  join_symbols(first, second, symbols);
+  Program joined = with_bound(symbols.symbols, symbols.symbols.samples(), again);
+  joined.symbols = symbols.symbols;
+  joined.symbolic = symbols.symbolic;
+  joined.remake = Remake<Program>(again);
+  return joined;
+}
+
+}  // namespace detail
+
+/// Joins two programs: the outputs of the first are the first inputs of the second, in order. The
+/// result takes the inputs of the first, then the other inputs of the second, and returns the
+/// outputs of the second. Values between them are freed after their last use.
+///
+/// @throws Error if the second takes other element types, extents or placements than the first
+///               returns, one of them could not be expanded, or the inputs of the result do not
+///               determine all symbols; a compile error in constant expressions
+template <AnyProgram A, AnyProgram B>
+constexpr Program then(const A& first, const B& second) {
+  if constexpr (detail::may_be_symbolic<A> || detail::may_be_symbolic<B>)
+    if (!std::is_constant_evaluated() && (is_symbolic(first) || is_symbolic(second)))
+      return detail::join_symbolic(first, second);
+  return detail::join(first, second);
 }
 
 }  // namespace cleave::spmd

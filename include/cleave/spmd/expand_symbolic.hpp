@@ -1,0 +1,35 @@
+// Expands graphs whose extents contain symbols: now for a sample, later for the extents of a run.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <cleave/placement/placement.hpp>
+#include <cleave/spmd/graph.hpp>
+#include <cleave/spmd/program.hpp>
+#include <cleave/spmd/remake.hpp>
+
+namespace cleave::spmd::detail {
+
+/// Gives a program the symbols of a graph, or of the program that it is made of.
+constexpr void copy_symbols(const auto& from, Program& to) {
+  to.symbols = from.symbols;
+  to.symbolic.assign(from.symbolic.begin(), from.symbolic.end());
+}
+
+/// Expands now for a sample, and again for the extents of a run.
+/// Outputs have the same placements for all extents.
+///
+/// @param place  expands a graph: place(graph, placements of outputs, or none)
+template <AnyGraph G, class Place>
+Program expand_symbolic(const G& graph, const Place& place) {
+  Program program = place(graph, std::vector<Layout>{});
+  std::vector<Layout> outputs;
+  for (const int id : program.outputs) outputs.push_back(program.values[std::size_t(id)].layout);
+  const auto again = [place, outputs, made = remaking(graph)] { return place(made(), outputs); };
+  if (BoundSymbols::innermost() != nullptr) return again();
+  program.remake = Remake<Program>(again);
+  return program;
+}
+
+}  // namespace cleave::spmd::detail
