@@ -47,18 +47,39 @@ auto with_extents(const X& of, const NamedExtent (&extents)[N]) {
   return detail::remade(of, values);
 }
 
-/// A program after passes. If its extents contain symbols, the Runner applies them again for the
-/// extents of a run.
+namespace detail {
+
+/// A symbolic program as that of a sample of extents.
+template <AnyProgram P>
+constexpr Program without_symbols(const P& program) {
+  Program plain;
+  static_cast<ProgramFacts&>(plain) = program;
+  plain.symbols = {};
+  plain.values.assign(program.values.begin(), program.values.end());
+  plain.code.assign(program.code.begin(), program.code.end());
+  plain.outputs.assign(program.outputs.begin(), program.outputs.end());
+  return plain;
+}
+
+}  // namespace detail
+
+/// A program after passes. If its extents contain symbols, the passes are applied to the program
+/// for a sample of extents, and by a Runner to those for the extents of runs.
 ///
-///     Runner runner(with_passes(program, [&](const auto& p) { return coalesce(p); }), mesh);
+///     Runner runner(with_passes(program, [&](const auto& p) { return coalesce(p, extents); }),
+///     mesh);
 ///
-/// @param passes  a function from a program to a program, copied
+/// @param passes  a function from a program without symbols to a program, copied
+/// @throws Error  what passes throw
 template <AnyProgram P, class F>
 constexpr Program with_passes(const P& program, const F& passes) {
   if (!is_symbolic(program)) return passes(program);
   if (!std::is_constant_evaluated() && detail::BoundSymbols::innermost() != nullptr)
     return passes(detail::remaking(program)());
-  Program made = passes(program);
+  Program made;
+  const auto fill = [&] { made = passes(detail::without_symbols(program)); };
+  if (std::is_constant_evaluated()) fill();
+  else detail::with_bound(program.symbols, program.symbols.samples(), fill);
   made.symbols = program.symbols;
   made.symbolic.assign(program.symbolic.begin(), program.symbolic.end());
   if (!std::is_constant_evaluated())

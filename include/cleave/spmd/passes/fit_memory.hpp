@@ -15,6 +15,7 @@
 #include <cleave/spmd/passes/memory_plan.hpp>
 #include <cleave/spmd/passes/reorder.hpp>
 #include <cleave/spmd/program.hpp>
+#include <cleave/spmd/with_extents.hpp>
 
 namespace cleave::spmd {
 
@@ -170,18 +171,8 @@ class Recomputation {
   std::vector<char> is_viewed_{};  ///< per value: whether others may lie in its memory
 };
 
-}  // namespace detail
-
-/// The program with a peak of at most `limit` bytes on each rank of a mesh. If it has a higher one,
-/// what frees memory comes earlier, and results of elementwise operations are computed again where
-/// they are needed next, those first that take most memory. Every value keeps its bits.
-///
-/// @param mesh   extents of its axes
-/// @param limit  of the values besides inputs. @see MemoryPlan::peak
-/// @cost         each value that is computed again costs a pass over the program
-/// @throws Error if the program cannot be made to fit, or has rounds (@see coalesce); a compile
-///               error in constant expressions
-constexpr Program fit_memory(const Program& program, const Shape& mesh, index_t limit) {
+/// For extents that are known.
+constexpr Program fit_memory_once(const Program& program, const Shape& mesh, index_t limit) {
   if (program.fault || value_bytes(program, mesh) <= limit) return program;
   if (round_count(program) > 0)
     throw Error("spmd::fit_memory",
@@ -193,7 +184,7 @@ constexpr Program fit_memory(const Program& program, const Shape& mesh, index_t 
   Program now = best;
   index_t least = value_bytes(best, mesh);
   const std::size_t most = 2 * now.code.size();
-  while (least > limit && now.code.size() < most && detail::Recomputation(now, mesh).next()) {
+  while (least > limit && now.code.size() < most && Recomputation(now, mesh).next()) {
     const index_t peak = value_bytes(now, mesh);
     if (peak >= least) continue;
     least = peak;
@@ -204,6 +195,25 @@ constexpr Program fit_memory(const Program& program, const Shape& mesh, index_t 
                                         " bytes on a rank besides its inputs, the limit is " +
                                         std::to_string(limit));
   return best;
+}
+
+}  // namespace detail
+
+/// The program with a peak of at most `limit` bytes on each rank of a mesh. If it has a higher one,
+/// what frees memory comes earlier, and results of elementwise operations are computed again where
+/// they are needed next, those first that take most memory. Every value keeps its bits.
+/// If extents contain symbols, the program is made to fit for a sample of extents, which meets the
+/// conditions on symbols, and by a Runner for the extents of a run.
+///
+/// @param mesh   extents of its axes
+/// @param limit  of the values besides inputs. @see MemoryPlan::peak
+/// @cost         each value that is computed again costs a pass over the program
+/// @throws Error if the program cannot be made to fit, or has rounds (@see coalesce); a compile
+///               error in constant expressions
+constexpr Program fit_memory(const Program& program, const Shape& mesh, index_t limit) {
+  return with_passes(program, [mesh, limit](const Program& now) {
+    return detail::fit_memory_once(now, mesh, limit);
+  });
 }
 
 }  // namespace cleave::spmd

@@ -11,20 +11,15 @@
 #include <cleave/spmd/passes/split_moves.hpp>
 #include <cleave/spmd/passes/start_early.hpp>
 #include <cleave/spmd/program.hpp>
+#include <cleave/spmd/with_extents.hpp>
 
 namespace cleave::spmd {
 
-/// The program with less communication, in fewer calls, that run while ranks compute.
-///
-///     Runner runner(optimize(program, mesh), mesh);
-///
-/// @param mesh   extents of the axes: the only mesh that the result runs on
-/// @param costs  of the machine, equal on all ranks
-/// @return       a program that receives no more bytes, with the same results. Sums have the same
-///               bits where collectives add in rank order: among threads, on one node, and with
-///               CLEAVE_REPRODUCIBLE
+namespace detail {
+
+/// For extents that are known.
 template <AnyProgram P>
-constexpr Program optimize(const P& program, const Shape& mesh, const ProgramCosts& costs = {}) {
+constexpr Program optimize_once(const P& program, const Shape& mesh, const ProgramCosts& costs) {
   Program better;
   static_cast<ProgramFacts&>(better) = program;
   better.values.assign(program.values.begin(), program.values.end());
@@ -37,6 +32,24 @@ constexpr Program optimize(const P& program, const Shape& mesh, const ProgramCos
   sink_gathers(better, mesh, model);
   share_moves(better, mesh, model);
   return start_early(coalesce(split_moves(better, mesh, model), mesh, costs), mesh, costs);
+}
+
+}  // namespace detail
+
+/// The program with less communication, in fewer calls, that run while ranks compute.
+///
+///     Runner runner(optimize(program, mesh), mesh);
+///
+/// @param mesh   extents of the axes: the only mesh that the result runs on
+/// @param costs  of the machine, equal on all ranks
+/// @return       a program that receives no more bytes, with the same results. Sums have the same
+///               bits where collectives add in rank order: among threads, on one node, and with
+///               CLEAVE_REPRODUCIBLE. If extents contain symbols, a Runner optimizes again for the
+///               extents of a run
+template <AnyProgram P>
+constexpr Program optimize(const P& program, const Shape& mesh, const ProgramCosts& costs = {}) {
+  return with_passes(
+      program, [mesh, costs](const auto& now) { return detail::optimize_once(now, mesh, costs); });
 }
 
 /// The same for a mesh, with the costs of its machine.
