@@ -99,7 +99,8 @@ TEST_CASE("a checkpoint of one mesh is read on another, under other placements")
       state.notes.emplace_back("step", "12 \"ab\"\n");
       CommTrace trace(world);
       nn::save_checkpoint(world, path, state);
-      CHECK(trace.received_bytes() <= 3 * 8 * 2);  // only the agreement that there is no error
+      if constexpr (decltype(m.large)::layout.is_box())
+        CHECK(trace.received_bytes() <= 3 * 8 * 2);  // only the agreement that there is no error
       CHECK(files_of(path).size() == std::size_t(world.size()));
       read_back(path, line, Shard<0>{});
       read_back(path, line, Replicate{});
@@ -117,15 +118,15 @@ TEST_CASE("a checkpoint of one mesh is read on another, under other placements")
     check(line, Shard<0>{});
     check(line, Replicate{});
     check(line, Balanced<0>{});
+    check(line, BlockCyclic<0, 3>{});
+    if (world.size() == 3) check(line, Owned<1>{});
     if (world.size() % 2 == 0) {
       const auto square = init_device_mesh<dp, tp>(world, {world.size() / 2, 2});
       check(square, Replicate{}, Shard<0>{});
       check(square, Shard<0>{}, Shard<0>{});
+      check(square, Replicate{}, BlockCyclic<0, 5>{});
+      check(square, BlockCyclic<0, 1>{}, BlockCyclic<0, 2>{});
     }
-    const auto cyclic = place_mixed(mixed(1), line, BlockCyclic<0, 3>{});
-    CHECK(contains(
-        error_of([&] { nn::save_checkpoint(world, directory / "cyclic", nn::state_dict(cyclic)); }),
-        world.rank() == 0 ? "is cut block-cyclically" : ""));
   });
 }
 

@@ -42,19 +42,20 @@ void each_held_box(const StateEntry& entry, const F& f) {
     each_owned_box(*entry.layout, entry.shape, entry.mesh->extents(), entry.mesh->coordinate(), f);
 }
 
+/// The global indices that this rank has when it writes. @pre it is in the mesh
+inline Box held_box(const StateEntry& entry) {
+  if (entry.layout == nullptr) return Box::of(entry.shape);
+  return owned_box(entry.layout->with_boxes(), entry.shape, entry.mesh->extents(),
+                   entry.mesh->coordinate());
+}
+
 /// The global indices that this rank writes, if any. @param number  of the tensor in the state
-/// @throws Error if what ranks own is no box
 inline std::optional<Box> owned_piece(const StateEntry& entry, index_t number, int world_rank) {
   if (entry.layout == nullptr)
     return world_rank == 0 ? std::optional(Box::of(entry.shape)) : std::nullopt;
   if (!entry.mesh->is_member()) return std::nullopt;
-  if (!entry.layout->is_box())
-    throw Error("save_checkpoint",
-                "'" + entry.name + "' is cut block-cyclically, and files have " +
-                    "boxes: redistribute it to Shard first",
-                {.placements = to_string(*entry.layout)});
   const Shape &at = entry.mesh->coordinate(), &extents = entry.mesh->extents();
-  Box box = owned_box(*entry.layout, entry.shape, extents, at);
+  Box box = held_box(entry);
   index_t replicas = 1, replica = 0;
   int longest = 0;
   for (int a = 0; a < entry.layout->axes; ++a) {
@@ -72,12 +73,6 @@ inline std::optional<Box> owned_piece(const StateEntry& entry, index_t number, i
     box.begin[longest] += range.begin;
   }
   return box.volume() > 0 ? std::optional(box) : std::nullopt;
-}
-
-/// The global indices that this rank holds. @pre they are a box
-inline Box held_box(const StateEntry& entry) {
-  if (entry.layout == nullptr) return Box::of(entry.shape);
-  return owned_box(*entry.layout, entry.shape, entry.mesh->extents(), entry.mesh->coordinate());
 }
 
 /// Agrees on whether all ranks have succeeded. @throws Error on all ranks if one has failed
@@ -177,6 +172,8 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
   index_t number = 0;
   for (const StateEntry& entry : state.tensors) {
     const std::optional<Box> box = owned_piece(entry, number++, rank);
+    HostElements held;  // redistributed by all ranks, whether or not they write
+    if (entry.fetch_box != nullptr) held = entry.fetch_box(entry);
     if (!box) continue;
     Piece piece;
     piece.box = *box;
@@ -185,7 +182,7 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
     piece.shape = entry.shape;
     piece.begin = end;
     end += piece.bytes();
-    const HostElements held = entry.fetch(entry.tensor.get());
+    if (entry.fetch_box == nullptr) held = entry.fetch(entry.tensor.get());
     const ConstView part = held.view[piece.box.relative_to(held_box(entry).begin)];
     elements.emplace_back(piece.bytes());
     pack_view(part, elements.back().data());

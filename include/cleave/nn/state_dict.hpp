@@ -31,6 +31,9 @@ struct StateEntry {
   tape::RecordBase* leaf;                     ///< of a tracked parameter, else null
   HostElements (*fetch)(const void* tensor);  ///< this rank's elements
   void (*store)(const void* tensor, const HostElements& from);  ///< writes changed elements back
+  /// The elements that this rank has under `layout->with_boxes()`, if that is another layout, else
+  /// null. @collective every rank of the mesh
+  HostElements (*fetch_box)(const StateEntry& entry) = nullptr;
 };
 
 /// Text stored with the tensors of a checkpoint, for example the number of steps.
@@ -64,6 +67,15 @@ HostElements fetch_elements(const void* tensor) {
 }
 
 template <class X>
+HostElements fetch_box_of(const StateEntry& entry) {
+  const X& x = *static_cast<const X*>(entry.tensor.get());
+  const X box = cleave::detail::tensor_of<X>(redistribution::run<typename X::device_type>(
+      nullptr, *entry.layout, entry.layout->with_boxes(), {x.storage(), x.view()},
+      {*entry.mesh, entry.shape, "save_checkpoint"}));
+  return fetch_elements<X>(&box);
+}
+
+template <class X>
 void store_elements(const void* tensor, const HostElements& from) {
   using Device = typename X::device_type;
   if constexpr (!std::is_same_v<Device, Host>) {
@@ -92,6 +104,7 @@ StateEntry entry_of(const std::string& name, const X& x) {
     entry.shape = Shape(x.shape());
     entry.layout = &X::layout;
     entry.mesh = &x.mesh().state();
+    if constexpr (!X::layout.is_box()) entry.fetch_box = &fetch_box_of<typename X::local_type>;
     return entry;
   } else {
     return {name,

@@ -163,6 +163,14 @@ struct Layout {
     return layout;
   }
 
+  /// The same layout with chunks in place of parts that are no ranges.
+  constexpr Layout with_boxes() const {
+    Layout layout = *this;
+    for (int a = 0; a < axes; ++a)
+      if (!layout[a].is_box()) layout[a] = Placement::shard(layout[a].dim);
+    return layout;
+  }
+
   /// The codes of the axes, 64 / axes bits each, the first axis lowest: a key. Exact if `packs`,
   /// otherwise a checksum.
   constexpr std::uint64_t packed() const {

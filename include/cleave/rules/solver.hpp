@@ -306,9 +306,7 @@ constexpr Solution solve(const Rule& rule, const OperandLayouts& operands,
 constexpr Solution solve_like_first(const Rule& rule, const OperandLayouts& operands) {
   std::size_t first = 0;
   while (rule.operand[first].dims == 0) ++first;
-  Layout layout = operands[first].with_partials_as(Placement::replicate());
-  for (int a = 0; a < layout.axes; ++a)
-    if (!layout[a].is_box()) layout[a] = Placement::shard(layout[a].dim);
+  const Layout layout = operands[first].with_partials_as(Placement::replicate()).with_boxes();
   Solution solution;
   for (std::size_t i = 0; i < std::size_t(rule.operands); ++i)
     solution.required[i] = rule.operand[i].dims > 0 ? layout : operands[i];
