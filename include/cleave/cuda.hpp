@@ -1,8 +1,9 @@
 // The main header of the GPU side of cleave, for files that nvcc compiles.
 //
-// Includes all of cleave.hpp. Requires the CUDA runtime and cuBLASLt, `--expt-relaxed-constexpr`,
-// and `--extended-lambda` for lambdas that run on the device. Files that only allocate and copy
-// device tensors do not need nvcc: they include the headers under tensor/cuda.
+// Includes all of cleave.hpp. Requires the CUDA runtime and cuBLASLt, for Fourier transforms cuFFT
+// (CLEAVE_HAS_CUFFT=1), `--expt-relaxed-constexpr`, and `--extended-lambda` for lambdas that run on
+// the device. Files that only allocate and copy device tensors do not need nvcc: they include the
+// headers under tensor/cuda.
 #pragma once
 
 #include <cleave/cleave.hpp>
@@ -17,6 +18,9 @@
 // Kernels
 #include <cleave/kernels/cuda/arg_reduce_dim_cuda.hpp>
 #include <cleave/kernels/cuda/exact_sums_cuda.hpp>
+#if CLEAVE_HAS_CUFFT
+#include <cleave/kernels/cuda/fourier_lines_cuda.hpp>
+#endif
 #include <cleave/kernels/cuda/gather_rows_cuda.hpp>
 #include <cleave/kernels/cuda/gemm_cuda.hpp>
 #include <cleave/kernels/cuda/map_elements_cuda.hpp>

@@ -18,5 +18,6 @@
 #include "../ops/stencil/test_stencil.cpp"
 #include "../ops/stencil/test_stencil_ranks.cpp"
 #include "../ops/stencil/test_stencil_reach.cpp"
+#include "../ops/transforms/test_fourier_on_device.cpp"
 #include "stencil_gradients.cpp"
 #include "training.cpp"

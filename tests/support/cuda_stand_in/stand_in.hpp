@@ -1,7 +1,7 @@
-// A stand-in for the CUDA runtime, device code and cuBLASLt that runs on the host: sources written
-// for nvcc are compiled by g++ or clang++ and run on a machine without a GPU. Tests link it instead
-// of libcudart and libcublasLt; only tests know of it. It implements the calls that the library and
-// its tests make, no more.
+// A stand-in for the CUDA runtime, device code, cuBLASLt and cuFFT that runs on the host: sources
+// written for nvcc are compiled by g++ or clang++ and run on a machine without a GPU. Tests link it
+// instead of libcudart, libcublasLt and libcufft; only tests know of it. It implements the calls
+// that the library and its tests make, no more.
 //
 //     S=tests/support/cuda_stand_in
 //     g++ -std=c++20 -I $S/include -I include -isystem $CUDA/include -c test.cpp

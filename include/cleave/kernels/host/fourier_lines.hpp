@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <cleave/core/shape.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/host/dim_loops.hpp>
 #if CLEAVE_HAS_FFTW
 #include <cleave/kernels/host/fftw_line_transform.hpp>
@@ -60,9 +61,10 @@ const LineTransform<T>& line_transform(LineTransformKind kind, index_t n) {
 /// by `inner`, too.
 ///
 /// @param n  the length of the transform
-template <class T, class In, class Out>
-void transform_lines(LineTransformKind kind, index_t n, double scale, double inner,
+template <class In, class Out>
+void transform_lines(On<Host>, LineTransformKind kind, index_t n, double scale, double inner,
                      const Strided<const In>& x, const Strided<Out>& y, int d) {
+  using T = typename RealPart<In>::type;
   using Complex = std::complex<T>;
   if (x.extents.product() == 0 || y.extents.product() == 0) return;
   const LineTransform<T>& transform = detail::line_transform<T>(kind, n);

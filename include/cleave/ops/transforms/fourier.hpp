@@ -67,12 +67,13 @@ struct FourierLines {
   static constexpr RuleText replicated = detail::letter_of(D);
   static constexpr auto factors = Elementwise::factors<1>;
   static constexpr const char* partials = "sum->sum; avg->avg";
-  template <class T>
-  void kernel(const kernels::On<Host>&, const Task&, const kernels::Strided<std::complex<T>>& y,
+  template <class Device, class T>
+  void kernel(const kernels::On<Device>& on, const Task&,
+              const kernels::Strided<std::complex<T>>& y,
               const kernels::Strided<const std::complex<T>>& x) const {
     constexpr auto kind =
         Inverse ? kernels::LineTransformKind::inverse : kernels::LineTransformKind::forward;
-    kernels::transform_lines<T>(kind, x.extents[D], scale, 1, x, y, D);
+    transform_lines(on, kind, x.extents[D], scale, 1, x, y, D);
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&) const {
     return call_op(FourierLines<D, !Inverse>{scale}, g);
@@ -99,10 +100,11 @@ struct RealLines {
   template <class T>
   using result_of = std::complex<T>;
   constexpr Shape extents() const { return Shape::filled(1, length / 2 + 1); }
-  template <class T>
-  void kernel(const kernels::On<Host>&, const Task&, const kernels::Strided<std::complex<T>>& y,
+  template <class Device, class T>
+  void kernel(const kernels::On<Device>& on, const Task&,
+              const kernels::Strided<std::complex<T>>& y,
               const kernels::Strided<const T>& x) const {
-    kernels::transform_lines<T>(kernels::LineTransformKind::real, length, scale, inner, x, y, D);
+    transform_lines(on, kernels::LineTransformKind::real, length, scale, inner, x, y, D);
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&) const {
     return call_op(HermitianLines<D>{length, scale, inner / 2}, g);
@@ -124,14 +126,22 @@ struct HermitianLines {
   template <class T>
   using result_of = typename T::value_type;
   constexpr Shape extents() const { return Shape::filled(1, length); }
-  template <class T>
-  void kernel(const kernels::On<Host>&, const Task&, const kernels::Strided<T>& y,
+  template <class Device, class T>
+  void kernel(const kernels::On<Device>& on, const Task&, const kernels::Strided<T>& y,
               const kernels::Strided<const std::complex<T>>& x) const {
-    kernels::transform_lines<T>(kernels::LineTransformKind::hermitian, length, scale, inner, x, y,
-                                D);
+    transform_lines(on, kernels::LineTransformKind::hermitian, length, scale, inner, x, y, D);
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&) const {
     return call_op(RealLines<D>{length, scale, 2 * inner}, g);
+  }
+};
+
+/// Transforms one dimension, without a factor. A lambda would do, but for a warning of nvcc.
+template <bool Inverse>
+struct EachDim {
+  template <int D>
+  constexpr auto operator()(const auto& x) const {
+    return call_op(FourierLines<D, Inverse>{}, x);
   }
 };
 
@@ -166,8 +176,7 @@ struct RealFourier : CompositeByPlacement {
     const auto lines = detail::when_whole<Last>(resolve(x), [this](const auto& part) {
       return call_op(RealLines<Last>{shape_of(part)[Last], scale, inner}, part);
     });
-    return detail::each_when_whole<Mask>(
-        lines, []<int D>(const auto& part) { return call_op(FourierLines<D, false>{}, part); });
+    return detail::each_when_whole<Mask>(lines, EachDim<false>{});
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     return detail::call_as(
@@ -184,8 +193,7 @@ struct HermitianFourier : CompositeByPlacement {
 
   static constexpr const char* name = "irfft";
   constexpr auto body(const auto& x) const {
-    const auto lines = detail::each_when_whole<Mask>(
-        resolve(x), []<int D>(const auto& part) { return call_op(FourierLines<D, true>{}, part); });
+    const auto lines = detail::each_when_whole<Mask>(resolve(x), EachDim<true>{});
     const index_t n = length < 0 ? 2 * (shape_of(lines)[Last] - 1) : length;
     return detail::when_whole<Last>(lines, [this, n](const auto& part) {
       return call_op(HermitianLines<Last>{n, scale, inner}, part);
@@ -224,8 +232,10 @@ constexpr void require_transformable() {
                     std::is_same_v<T, std::complex<double>>,
                 "cleave: Fourier transforms take float, double and complex numbers of both; call "
                 "cast<double>(x)");
+#if !CLEAVE_HAS_CUFFT
   static_assert(std::is_same_v<typename X::device_type, Host>,
-                "cleave: Fourier transforms run on the host; call x.to_host() first");
+                "cleave: Fourier transforms on GPUs require cuFFT (CLEAVE_HAS_CUFFT=1)");
+#endif
 }
 
 template <bool Inverse, class... R, class X, class D>

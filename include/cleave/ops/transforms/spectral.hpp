@@ -5,9 +5,7 @@
 //     const auto u = spectral(f, [](const auto& k) { return k.norm2() == 0 ? 0 : 1 / k.norm2(); });
 #pragma once
 
-#include <array>
 #include <complex>
-#include <cstddef>
 #include <type_traits>
 #include <utility>
 
@@ -22,11 +20,11 @@ namespace cleave {
 /// The wave numbers of a mode: how often it oscillates along each dimension.
 template <int Rank>
 struct WaveNumbers {
-  std::array<double, std::size_t(Rank)> values{};
+  double values[Rank] = {};
 
-  constexpr double operator[](int d) const { return values[std::size_t(d)]; }
+  CLEAVE_HOST_DEVICE constexpr double operator[](int d) const { return values[d]; }
   /// The sum of their squares.
-  constexpr double norm2() const {
+  CLEAVE_HOST_DEVICE constexpr double norm2() const {
     double sum = 0;
     for (const double k : values) sum += k * k;
     return sum;
@@ -37,7 +35,9 @@ namespace detail {
 
 /// The wave number of element i of a transform of n elements: 0, 1, .. -2, -1, as NumPy's fftfreq
 /// times n.
-constexpr index_t wave_number(index_t i, index_t n) { return i < n - i ? i : i - n; }
+CLEAVE_HOST_DEVICE constexpr index_t wave_number(index_t i, index_t n) {
+  return i < n - i ? i : i - n;
+}
 
 }  // namespace detail
 
@@ -55,17 +55,55 @@ struct TimesOfWaves {
   static constexpr const char* partials = "sum->sum; avg->avg";
   static constexpr auto factors = Elementwise::factors<1>;
   static constexpr bool needs_box = true;
-  template <class T>
-  void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
+  template <class Device, class T>
+  void kernel(const kernels::On<Device>& on, const Task& task, const kernels::Strided<T>& y,
               const kernels::Strided<const T>& x) const {
+    Shape shape = Shape::filled(Rank, 0);
+    for (int d = 0; d < Rank; ++d) shape[d] = task.in->shape[d];
+    if constexpr (std::is_same_v<Device, Host>) by_rows(*task.box, shape, y, x);
+    else map_indexed(on, OfIndex<T>{*this, shape}, *task.box, shape, y, x);
+  }
+  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&) const {
+    return call_op(TimesOfWaves<F, Rank, Half, !Conjugate>{f}, g);
+  }
+
+  /// The product of an element, from its row-major global index.
+  template <class T>
+  struct OfIndex {
+    TimesOfWaves op;
+    Shape shape;
+
+    CLEAVE_HOST_DEVICE T operator()(index_t index, const T& value) const {
+      WaveNumbers<Rank> k;
+      for (int d = Rank - 1; d >= 0; --d) {
+        k.values[d] = wave(d, index % shape[d], shape);
+        index /= shape[d];
+      }
+      return kernels::times(value, op.template factor<T>(k));
+    }
+  };
+
+ private:
+  CLEAVE_HOST_DEVICE static double wave(int d, index_t i, const Shape& shape) {
+    return double(d == Half ? i : cleave::detail::wave_number(i, shape[d]));
+  }
+
+  template <class T>
+  CLEAVE_HOST_DEVICE T factor(const WaveNumbers<Rank>& k) const {
+    using R = typename T::value_type;
+    const auto value = f(k);
+    if constexpr (is_complex<std::remove_const_t<decltype(value)>>)
+      return T(R(value.real()), Conjugate ? R(-value.imag()) : R(value.imag()));
+    else return T(R(value), R(0));
+  }
+
+  template <class T>
+  void by_rows(const Box& box, const Shape& shape, const kernels::Strided<T>& y,
+               const kernels::Strided<const T>& x) const {
     if (y.extents.product() == 0) return;
-    const auto wave = [&](int d, index_t i) {
-      const index_t at = i + task.box->begin[d];
-      return double(d == Half ? at : detail::wave_number(at, task.in->shape[d]));
-    };
     WaveNumbers<Rank> k;
     Shape at = Shape::filled(Rank, 0);
-    for (int d = 0; d < Rank; ++d) k.values[std::size_t(d)] = wave(d, 0);
+    for (int d = 0; d < Rank; ++d) k.values[d] = wave(d, box.begin[d], shape);
     index_t to = 0, from = 0;
     for (;;) {
       y.data[to] = kernels::times(x.data[from], factor<T>(k));
@@ -74,24 +112,11 @@ struct TimesOfWaves {
         to += y.strides[d], from += x.strides[d];
         const bool ends = ++at[d] == y.extents[d];
         if (ends) to -= y.strides[d] * at[d], from -= x.strides[d] * at[d], at[d] = 0;
-        k.values[std::size_t(d)] = wave(d, at[d]);
+        k.values[d] = wave(d, box.begin[d] + at[d], shape);
         if (!ends) break;
       }
       if (d < 0) return;
     }
-  }
-  constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&) const {
-    return call_op(TimesOfWaves<F, Rank, Half, !Conjugate>{f}, g);
-  }
-
- private:
-  template <class T>
-  T factor(const WaveNumbers<Rank>& k) const {
-    using R = typename T::value_type;
-    const auto value = f(k);
-    if constexpr (is_complex<std::remove_const_t<decltype(value)>>)
-      return {R(value.real()), Conjugate ? R(-value.imag()) : R(value.imag())};
-    else return T(R(value));
   }
 };
 
@@ -103,13 +128,12 @@ struct TimesOfWaves {
 ///     const auto dx = spectral(u, [](const auto& k) { return std::complex(0.0, k[0]); });
 ///
 /// @param x  real or complex. If x is real, only half of the modes are computed, and f(-k) must be
-/// the
-///           conjugate of f(k). An even extent n has one mode with |k| = n/2: f is called with n/2
-///           for the last dimension of a real x, with -n/2 otherwise, and has to be real, or 0,
+///           the conjugate of f(k). An even extent n has one mode with |k| = n/2: f is called with
+///           n/2 for the last dimension of a real x, with -n/2 otherwise, and has to be real, or 0,
 ///           there
 /// @param f  of a WaveNumbers<dims>, whole numbers: for a period L, multiply them by 2π/L; returns
 /// a
-///           real or complex number
+///           real or complex number. Callable in device code if x is on a GPU
 /// @return   as x, of the placements that transforms there and back leave
 /// @collective every rank of the mesh, if a dimension is sharded
 /// @cost     as fft and ifft
