@@ -6,10 +6,10 @@
 # usage: sh tests/run.sh [BUILD_DIR [SUITE [MESON_OPTION..]]]
 #        sh tests/run.sh --device [BUILD_DIR [MESON_OPTION..]]
 # BUILD_DIR defaults to build-tests. Without SUITE everything runs except the suite `ci`, which
-# takes long and is for .ci/run. Only what the tests need is built; `ci` builds everything, and so
-# does `none`, which runs nothing. The sources of a program are compiled as one file (Meson's option
-# unity), or as a few if there are enough cores, and are optimised only if running takes longer than
-# compiling: reading the headers takes longer than compiling the cases.
+# takes long and is for .ci/run. Only what the tests need is built; `ci` builds everything.
+# `build-SUITE` builds what SUITE needs and runs nothing. The sources of a program are compiled as
+# one file (Meson's option unity), or as a few if there are enough cores, and are optimised only if
+# running takes longer than compiling: reading the headers takes longer than compiling the cases.
 #
 # --device is for a machine with nvcc and a GPU: it runs the suite `cuda`, optimised like programs,
 # and installs nothing; BUILD_DIR defaults to build-device.
@@ -31,20 +31,22 @@ else
   suite=${2:-}
   if [ $# -gt 2 ]; then shift 2; else shift $#; fi
 fi
+only_build=
+case $suite in build-*) suite=${suite#build-} only_build=yes ;; esac
 jobs=$(getconf _NPROCESSORS_ONLN)  # Ninja's default is two more, which costs 8 % on two cores
 files=8                            # compiled as one
 [ "$jobs" -gt 2 ] || files=32
 name=testlog${suite:+-$suite}
 log=$build/meson-logs/$name.json
 if [ -n "$suite" ]; then chosen="--suite=$suite"; else chosen="--no-suite=ci"; fi
-case $suite in ci | none) to_build=all ;; *) to_build=$suite ;; esac
+case $suite in ci) to_build=all ;; *) to_build=$suite ;; esac
 rm -f "$log"
 
 # shellcheck disable=SC2086  # a list of words
 need $build_packages &&
   configure "$build" -Dunity=on -Dunity_size=$files -Doptimization=$optimization "$@" &&
   python3 tests/support/build.py "$build" "$jobs" $to_build &&
-  { [ "$suite" != none ] || exit 0; } &&
+  { [ -z "$only_build" ] || exit 0; } &&
   meson test -C "$build" --no-rebuild --print-errorlogs --logbase "$name" "$chosen"
 
 if command -v python3 >/dev/null 2>&1; then exec python3 tests/support/tally.py "$log"; fi
