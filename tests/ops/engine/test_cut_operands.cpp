@@ -7,7 +7,9 @@
 
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/convolutions/conv.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/products/linear.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/reductions/cumsum.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
@@ -98,5 +100,40 @@ TEST_CASE("stencils work on parts that are ranges") {
     CHECK(equal(
         apply(Laplace{}, distribute_tensor(whole, mesh, Owned<1>{}), edges(zero)).full_tensor(),
         expected));
+  });
+}
+
+TEST_CASE("a bias is added once, however features are cut") {
+  on_ranks({2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<axes::tp>(world, {world.size()});
+    const auto x = numbers(3, 4), weight = numbers(5, 4);
+    const Tensor<double, 1> bias({5});
+    for (index_t n = 0; n < 5; ++n) bias.data()[n] = double(100 + n);
+    const Tensor<double, 2> expected({3, 5});
+    for (index_t i = 0; i < 3; ++i)
+      for (index_t n = 0; n < 5; ++n) {
+        double sum = bias.data()[n];
+        for (index_t k = 0; k < 4; ++k) sum += x.data()[i * 4 + k] * weight.data()[n * 4 + k];
+        expected.data()[i * 5 + n] = sum;
+      }
+    const auto check = [&](auto features) {
+      CAPTURE(to_string(Placements<decltype(features)>{}));
+      const auto placed = distribute_tensor(x, mesh, features);
+      const auto filters = distribute_tensor(weight, mesh, features);
+      CHECK(equal(linear(placed, filters, distribute_tensor(bias, mesh, Replicate{})).full_tensor(),
+                  expected));
+      // images of one pixel and filters of one tap multiply the same features
+      const auto images = x.reshape<4>({3, 4, 1, 1}), taps = weight.reshape<4>({5, 4, 1, 1});
+      const auto y =
+          conv2d(distribute_tensor(images, mesh, features), distribute_tensor(taps, mesh, features),
+                 distribute_tensor(bias, mesh, Replicate{}));
+      CHECK(equal(y.full_tensor().template reshape<2>({3, 5}), expected));
+    };
+    check(Owned<0, 1>{});
+    check(Owned<1, 1>{});
+    check(Shard<1>{});
+    check(Balanced<1>{});
+    check(BlockCyclic<1, 1>{});
+    check(BlockCyclic<1, 3>{});
   });
 }

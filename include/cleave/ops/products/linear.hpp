@@ -37,7 +37,9 @@ struct LinearText {
 /// operand, only the one with its first index does, and the first one if it has none.
 inline bool adds_bias(const cleave::Task& task, int dim) {
   const OperandRef& x = task.in[0];
-  if (x.shape[dim] > 0 || x.layout == nullptr) return task.in_box->begin[dim] == 0;
+  if (x.layout == nullptr) return task.in_box->begin[dim] == 0;
+  if (x.shape[dim] > 0)  // an empty part before the owner's begins at 0, too
+    return task.in_box->begin[dim] == 0 && task.in_box->extent(dim) > 0;
   for (int a = 0; a < x.layout->axes; ++a)
     if ((*x.layout)[a].shards(dim) && x.mesh->coordinate()[a] != 0) return false;
   return true;
