@@ -16,7 +16,8 @@ namespace cleave::nn {
 /// Every rank writes its own elements; replicas share the work. Tensors that are not on a mesh must
 /// be the same on all ranks; the first rank writes them. Block-cyclic tensors are redistributed to
 /// Shard first: files have boxes.
-/// @collective every rank of the world, to synchronise and to redistribute block-cyclic tensors
+/// @collective every rank of the world, to synchronise and to redistribute block-cyclic tensors,
+///             which all ranks must list in the same order
 /// @throws Error, on every rank, if `path` exists or a rank cannot write; the files written so far
 ///         stay in `path`.partial until the next attempt
 CLEAVE_INLINE void save_checkpoint(const World& world, const std::string& path,

@@ -11,12 +11,6 @@
 
 namespace cleave::spmd::detail {
 
-/// Gives a program the symbols of a graph, or of the program that it is made of.
-constexpr void copy_symbols(const auto& from, Program& to) {
-  to.symbols = from.symbols;
-  to.symbolic.assign(from.symbolic.begin(), from.symbolic.end());
-}
-
 /// Expands now for a sample, and again for the extents of a run.
 /// Outputs have the same placements for all extents.
 ///

@@ -206,6 +206,28 @@ constexpr auto lists_of(P& program) {
   return std::tie(program.values, program.code, program.outputs, program.symbolic);
 }
 
+namespace detail {
+
+/// Gives a program the symbols of a graph, or of the program that it is made of.
+constexpr void copy_symbols(const auto& from, Program& to) {
+  to.symbols = from.symbols;
+  to.symbolic.assign(from.symbolic.begin(), from.symbolic.end());
+}
+
+/// A program with lists of its own; a symbolic one as that of a sample of extents.
+template <AnyProgram P>
+constexpr Program without_symbols(const P& program) {
+  Program plain;
+  static_cast<ProgramFacts&>(plain) = program;
+  plain.symbols = {};
+  plain.values.assign(program.values.begin(), program.values.end());
+  plain.code.assign(program.code.begin(), program.code.end());
+  plain.outputs.assign(program.outputs.begin(), program.outputs.end());
+  return plain;
+}
+
+}  // namespace detail
+
 /// Whether an instruction changes placements only.
 constexpr bool is_redistribution(const Instruction& i) {
   return i.kind == InstructionKind::move || i.kind == InstructionKind::step;

@@ -122,8 +122,7 @@ namespace detail {
 /// @throws Error if its inputs do not determine every symbol
 template <AnyProgram A, AnyProgram B>
 constexpr void join_symbols(const A& first, const B& second, Program& joined) {
-  joined.symbols = first.symbols;
-  joined.symbolic.assign(first.symbolic.begin(), first.symbolic.end());
+  copy_symbols(first, joined);
   std::array<int, std::size_t(max_symbols)> renamed{};
   for (int i = 0; i < second.symbols.count; ++i)
     renamed[std::size_t(i)] = joined.symbols.add(second.symbols.of[std::size_t(i)]);
@@ -170,8 +169,7 @@ Program join_symbolic(const A& first, const B& second) {
   Program symbols;
   join_symbols(first, second, symbols);
   Program joined = with_bound(symbols.symbols, symbols.symbols.samples(), again);
-  joined.symbols = symbols.symbols;
-  joined.symbolic = symbols.symbolic;
+  copy_symbols(symbols, joined);
   joined.remake = Remake<Program>(again);
   return joined;
 }

@@ -47,22 +47,6 @@ auto with_extents(const X& of, const NamedExtent (&extents)[N]) {
   return detail::remade(of, values);
 }
 
-namespace detail {
-
-/// A symbolic program as that of a sample of extents.
-template <AnyProgram P>
-constexpr Program without_symbols(const P& program) {
-  Program plain;
-  static_cast<ProgramFacts&>(plain) = program;
-  plain.symbols = {};
-  plain.values.assign(program.values.begin(), program.values.end());
-  plain.code.assign(program.code.begin(), program.code.end());
-  plain.outputs.assign(program.outputs.begin(), program.outputs.end());
-  return plain;
-}
-
-}  // namespace detail
-
 /// A program after passes. If its extents contain symbols, the passes are applied to the program
 /// for a sample of extents, and by a Runner to those for the extents of runs.
 ///
@@ -80,8 +64,7 @@ constexpr Program with_passes(const P& program, const F& passes) {
   const auto fill = [&] { made = passes(detail::without_symbols(program)); };
   if (std::is_constant_evaluated()) fill();
   else detail::with_bound(program.symbols, program.symbols.samples(), fill);
-  made.symbols = program.symbols;
-  made.symbolic.assign(program.symbolic.begin(), program.symbolic.end());
+  detail::copy_symbols(program, made);
   if (!std::is_constant_evaluated())
     made.remake =
         Remake<Program>([of = detail::remaking(program), passes] { return Program(passes(of())); });

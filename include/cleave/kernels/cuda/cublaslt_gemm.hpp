@@ -231,18 +231,6 @@ class LtContext {
   LtContext& operator=(const LtContext&) = delete;
   ~LtContext() { cublasLtDestroy(handle_); }
 
-  /// The context of the calling thread and the current device.
-  static LtContext& current() {
-    static thread_local std::array<std::unique_ptr<LtContext>, 64> contexts;
-    const int device = current_device();
-    if (device >= int(contexts.size()))
-      throw Error("matmul", "device " + std::to_string(device) +
-                                " is not supported: device numbers must be below 64");
-    std::unique_ptr<LtContext>& context = contexts[std::size_t(device)];
-    if (context == nullptr) context = std::make_unique<LtContext>();
-    return *context;
-  }
-
   void run(const LtProduct& product, const void* first, const void* second, void* result) {
     std::unique_ptr<LtPlan>& plan = plans_[product.hash() % plans_.size()];
     if (plan == nullptr || !(plan->product() == product))
@@ -272,7 +260,7 @@ bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
       !describe(a, batches.a_stride, batches.count, product.second) ||
       !describe(c, batches.c_stride, batches.count, product.result) || product.result.transposed)
     return false;
-  LtContext::current().run(product, b.data, a.data, c.data);
+  of_current_device<LtContext>("matmul").run(product, b.data, a.data, c.data);
   return true;
 }
 

@@ -119,14 +119,8 @@ class FftPlan {
 /// The plan of a transform for the calling thread and the current device.
 inline const FftPlan& fft_plan(const FftBatch& batch) {
   using Plans = std::array<std::unique_ptr<FftPlan>, 64>;  // a direct-mapped cache by hash
-  static thread_local std::array<std::unique_ptr<Plans>, 64> devices;
-  const int device = current_device();
-  if (device >= int(devices.size()))
-    throw Error("fft", "device " + std::to_string(device) +
-                           " is not supported: device numbers must be below 64");
-  std::unique_ptr<Plans>& plans = devices[std::size_t(device)];
-  if (plans == nullptr) plans = std::make_unique<Plans>();
-  std::unique_ptr<FftPlan>& plan = (*plans)[batch.hash() % plans->size()];
+  Plans& plans = of_current_device<Plans>("fft");
+  std::unique_ptr<FftPlan>& plan = plans[batch.hash() % plans.size()];
   if (plan == nullptr || !(plan->batch() == batch)) {
     plan = nullptr;  // frees the other plan first
     plan = std::make_unique<FftPlan>(batch);

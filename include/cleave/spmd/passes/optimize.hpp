@@ -20,11 +20,7 @@ namespace detail {
 /// For extents that are known.
 template <AnyProgram P>
 constexpr Program optimize_once(const P& program, const Shape& mesh, const ProgramCosts& costs) {
-  Program better;
-  static_cast<ProgramFacts&>(better) = program;
-  better.values.assign(program.values.begin(), program.values.end());
-  better.code.assign(program.code.begin(), program.code.end());
-  better.outputs.assign(program.outputs.begin(), program.outputs.end());
+  Program better = without_symbols(program);
   if (program.fault) return better;
   const CostModel& model = costs.communication;
   hoist_slices(better, mesh, model);

@@ -3,7 +3,10 @@
 // A rank uses one GPU, the current device of its thread; device tensors do not store their device.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
+#include <memory>
 #include <string>
 
 #include <cuda_runtime_api.h>
@@ -51,6 +54,19 @@ namespace detail {
 inline bool& device_is_chosen() {
   static thread_local bool chosen = false;
   return chosen;
+}
+
+/// The calling thread's T for its current device, made at the first call.
+template <class T>
+T& of_current_device(const char* operation) {
+  static thread_local std::array<std::unique_ptr<T>, 64> objects;
+  const int device = current_device();
+  if (device >= int(objects.size()))
+    throw Error(operation, "device " + std::to_string(device) +
+                               " is not supported: device numbers must be below 64");
+  std::unique_ptr<T>& object = objects[std::size_t(device)];
+  if (object == nullptr) object = std::make_unique<T>();
+  return *object;
 }
 
 }  // namespace detail
