@@ -71,6 +71,8 @@
 #include <cleave/ops/shapes/cat.hpp>
 #include <cleave/ops/shapes/diagonal.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/pad.hpp>
+#include <cleave/ops/shapes/roll.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/ops/shapes/transpose.hpp>

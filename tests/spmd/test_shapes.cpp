@@ -8,6 +8,8 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/shapes/cat.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/pad.hpp>
+#include <cleave/ops/shapes/roll.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/triangle.hpp>
 

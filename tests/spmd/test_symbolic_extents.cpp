@@ -16,6 +16,7 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/pad.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/spmd/call_program.hpp>

@@ -16,6 +16,8 @@
 #include <cleave/ops/convolutions/windows.hpp>
 #include <cleave/ops/reductions/diff.hpp>
 #include <cleave/ops/shapes/cat.hpp>
+#include <cleave/ops/shapes/pad.hpp>
+#include <cleave/ops/shapes/roll.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 
 #include "../placed.hpp"

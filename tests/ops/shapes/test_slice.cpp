@@ -7,6 +7,8 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/ops/shapes/cat.hpp>
+#include <cleave/ops/shapes/pad.hpp>
+#include <cleave/ops/shapes/roll.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/ops/shapes/triangle.hpp>

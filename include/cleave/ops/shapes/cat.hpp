@@ -1,14 +1,13 @@
-// Concatenation and reordering of arrays: cat, stack, tile, roll, flip.
+// Concatenation and repetition of arrays: cat, stack, tile.
 //
 // The result is sharded as the operands are: along a sharded dimension, ranks receive what their
 // part of the result reads.
 //
 //     // y[S0,R]  = cat(dim<1>{}, a[S0,R], b[S0,R])
 //     // y[S0,S1] = cat(dim<1>{}, a[S0,S1], b[S0,S1])    one exchange of both over the second axis
-//     // y[S0,S1] = roll(x[S0,S1], dim<1>{}, 1)    an exchange over the second axis
+//     // y[S0,S1] = tile(x[S0,S1], dim<1>{}, 3)        one exchange over the second axis
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <tuple>
@@ -131,33 +130,6 @@ struct Tile {
   }
 };
 
-/// Moves element i of dimension D to (i + shift) mod its extent.
-template <int D>
-struct Roll {
-  index_t shift = 0;
-
-  static constexpr const char* name = "roll";
-  static constexpr const char* partials = moves_elements;
-  static constexpr auto factors = Elementwise::factors<1>;
-  static constexpr RuleText reads = detail::same_extent_reads(D);
-  constexpr DimMap read_map(int, int, const OperandRef* in) const {
-    const index_t by = front(in->shape[D]);
-    return {1, 1, -by, -by, Beyond::wrap};
-  }
-  void kernel(const auto& on, const Task& task, const auto& y, const auto& x) const {
-    const index_t extent = task.in->shape[D];
-    copy_periods(on, x, y, D, task.box->begin[D] - front(extent) - task.in_box->begin[D], extent);
-  }
-  constexpr auto gradient(wrt<0>, const auto& g, const auto&...) const {
-    return call_op(Roll{-shift}, g);
-  }
-
- private:
-  constexpr index_t front(index_t extent) const {
-    return extent > 0 ? (shift % extent + extent) % extent : 0;
-  }
-};
-
 }  // namespace ops
 
 namespace detail {
@@ -207,20 +179,5 @@ constexpr auto tile(const X& x, dim<D>, index_t count) {
   return call_op<R...>(ops::Tile<d>{detail::checked_length("tile", x, count), shape_of(x)[d]}, x);
 }
 CLEAVE_USAGE(tile, "tile(x, dim<0>{}, count)")
-
-/// Moves element i of a dimension to (i + shift) mod its extent: `roll(x, dim<0>{}, 1)`. The shift
-/// may be negative. Communicates as slice.
-template <class... R, AnyTensor X, int D>
-constexpr auto roll(const X& x, dim<D>, index_t shift) {
-  return call_op<R...>(ops::Roll<detail::dim_index<X::dims>(dim<D>{})>{shift}, x);
-}
-CLEAVE_USAGE(roll, "roll(x, dim<0>{}, shift)")
-
-/// Reverses the elements along a dimension. Communicates as slice.
-template <class... R, AnyTensor X, int D>
-constexpr auto flip(const X& x, dim<D>) {
-  return call_op<R...>(ops::Flip<detail::dim_index<X::dims>(dim<D>{})>{}, x);
-}
-CLEAVE_USAGE(flip, "flip(x, dim<0>{})")
 
 }  // namespace cleave

@@ -11,7 +11,7 @@
 
 #include <cleave/core/shape.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
-#include <cleave/ops/shapes/cat.hpp>
+#include <cleave/ops/shapes/roll.hpp>
 #include <cleave/ops/transforms/fourier.hpp>
 #include <cleave/tensor/tensor.hpp>
 
