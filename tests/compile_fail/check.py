@@ -25,7 +25,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
-from precompiled import precompiled
+from precompiled import compiler_command, precompiled
 
 SECTION = re.compile(r"^#ifdef (\w+)  // says(?: within (\d+) kB)?: (.+)$", re.MULTILINE)
 # Lines that say where the code of an error is used: g++ prints them before it, clang++ after it.
@@ -86,7 +86,7 @@ def found_together(command, headers, source, sections):
 
 def main(compiler, sources, flags):
     cases = Cases()
-    command = [compiler, "-std=c++20", *flags]
+    command = [*compiler_command(compiler), *flags]
     sections = {source: SECTION.findall(source.read_text()) for source in sources}
     with tempfile.TemporaryDirectory() as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

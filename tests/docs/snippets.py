@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
-from precompiled import precompiled
+from precompiled import compiler_command, precompiled
 
 BLOCK = re.compile(r"^```(cpp|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^):#]+)(?:#[^)]*)?\)")
@@ -108,7 +108,7 @@ class Workshop:
 
     def __init__(self, root, compiler, folder):
         self.root = root
-        self.command = [compiler, "-std=c++20", f"-I{root}/include", "-pthread"]
+        self.command = [*compiler_command(compiler), f"-I{root}/include", "-pthread"]
         self.compiled = [*self.command, "-DCLEAVE_COMPILED=1"]
         self.headers = precompiled(folder, self.compiled, re.findall("<(.*)>", FILE_SCOPE))
         self.main = pathlib.Path(folder) / "main.o"

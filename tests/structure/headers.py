@@ -30,6 +30,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
 from consumer_flags import consumer_flags
+from precompiled import compiler_command
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
 
@@ -65,7 +66,7 @@ def command(compiler, source, flags):
     if is_nvcc(compiler):
         return [compiler, "-std=c++20", "-x", "cu", "--expt-relaxed-constexpr",
                 "-arch=sm_90", "-Werror", "all-warnings", "-o", os.devnull, *flags, source]
-    return [compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, source]
+    return [*compiler_command(compiler), "-fsyntax-only", *WARNINGS, *flags, source]
 
 
 def compile_alone(compiler, headers, flags):
@@ -191,7 +192,7 @@ class Precompiled:
         base, *flags = key
         header = pathlib.Path(self.folder) / f"base{number}.hpp"
         header.write_text(f"#include <{base}>\n")
-        done = subprocess.run([self.compiler, "-std=c++20", "-x", "c++-header", *WARNINGS, *flags,
+        done = subprocess.run([*compiler_command(self.compiler), "-x", "c++-header", *WARNINGS, *flags,
                                str(header), "-o", str(header) + ".gch"],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return header if done.returncode == 0 else None  # the base's own case reports the error
