@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from cases import Cases
 
 ORDER = ["core", "tensor", "kernels", "comm", "mesh", "placement", "redistribute", "dtensor",
-         "rules", "ops", "spmd", "grad", "nn", "parallel"]
+         "interop", "rules", "ops", "spmd", "grad", "nn", "parallel"]
 
 # Layers that may include fewer layers than all those below them.
 ONLY = {
@@ -28,7 +28,7 @@ COSTLY = {"iostream", "ranges", "regex", "functional", "format", "filesystem", "
           "unordered_map", "random"}
 
 # Layers not included by cleave.hpp: only programs that include them pay for them.
-CHOSEN = {"spmd", "grad", "nn", "parallel"}
+CHOSEN = {"interop", "spmd", "grad", "nn", "parallel"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
@@ -114,6 +114,7 @@ def orphans(tree):
     texts = headers(tree)
     reached, todo = set(), ["cleave.hpp", "compiled.hpp", "grad.hpp", "nn.hpp", "parallel.hpp",
                           "spmd.hpp", "redistribute/needs.hpp"]
+    todo += [header for header in texts if layer_of(header) == "interop"]
     while todo:
         header = todo.pop()
         if header in reached or header not in texts:
