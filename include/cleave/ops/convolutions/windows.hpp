@@ -23,7 +23,7 @@
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
-#include <cleave/ops/shapes/slice.hpp>
+#include <cleave/ops/shapes/pad.hpp>
 
 namespace cleave {
 
