@@ -80,10 +80,10 @@ template <class Make, class Optimize, class Mesh>
 void check_steps(World& world, const Mesh& mesh, const Make& make, const Optimize& optimize) {
   manual_seed(world, 3);
   const auto called = make(mesh);
-  const auto called_optimizer = optimize(called);
+  auto called_optimizer = optimize(called);
   manual_seed(world, 3);
   const auto model = make(mesh);
-  const auto optimizer = optimize(model);
+  auto optimizer = optimize(model);
   const spmd::Graph graph =
       spmd::trace(step_of_two, spmd::args_of(model), spmd::args_of(optimizer, "optimizer"));
   const spmd::Program program = spmd::expand(graph, spmd::schemas_of(model, optimizer));
@@ -93,6 +93,8 @@ void check_steps(World& world, const Mesh& mesh, const Make& make, const Optimiz
   using A = std::remove_cvref_t<decltype(model.a.value())>;
   const std::vector<std::byte> start = state_bytes(model, optimizer);
   for (int step = 0; step < 3; ++step) {
+    const double rate = 0.125 / (step + 1);  // not that of the trace
+    called_optimizer.options.learning_rate = optimizer.options.learning_rate = rate;
     step_of_two(called, called_optimizer);
     zero_grad(called);
     if (step == 1) {  // the untyped form
@@ -195,10 +197,71 @@ TEST_CASE("the state of an optimizer adds no communication to a step with sharde
     CHECK(names ==
           "a* idle b* optimizer.exp_avg.a* optimizer.exp_avg.idle optimizer.exp_avg.b* "
           "optimizer.exp_avg_sq.a* optimizer.exp_avg_sq.idle optimizer.exp_avg_sq.b* "
-          "optimizer.steps* ");
+          "optimizer.steps* optimizer.options.learning_rate ");
     const spmd::Program program = spmd::expand(graph, spmd::schemas_of(model, optimizer));
     REQUIRE(!program.fault);
     CHECK(spmd::communications(program) == 0);
+  });
+}
+
+TEST_CASE("every run reads the learning rate, also as the first input; without args_of it stays") {
+  on_ranks({1, 2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto model = two_and_idle<double>(mesh, Shard<0>{});
+    auto given = nn::sgd({.learning_rate = 0.5}), captured = given;
+    const spmd::Graph by_given =
+        spmd::trace([](const auto& optimizer, const auto& m) { return step_of_two(m, optimizer); },
+                    spmd::args_of(given, "sgd"), spmd::args_of(model));
+    const spmd::Graph by_captured =
+        spmd::trace([&](const auto& m) { return step_of_two(m, captured); }, spmd::args_of(model));
+    CHECK(std::string(by_given.inputs[0].name) == "sgd.options.learning_rate");
+    CHECK(by_given.inputs.size() == by_captured.inputs.size() + 1);
+    spmd::Runner run_given(spmd::expand(by_given, spmd::schemas_of(given, model)), mesh);
+    spmd::Runner run_captured(spmd::expand(by_captured, spmd::schemas_of(model)), mesh);
+    using A = std::remove_cvref_t<decltype(model.a.value())>;
+    const auto check = [&](double rate, const auto& run) {
+      const auto before = model.a.value().full_tensor().clone();
+      run();
+      const auto after = model.a.value().full_tensor();
+      for (index_t i = 0; i < before.size(); ++i) {
+        const double w = before.data()[i];
+        CHECK(after.data()[i] == doctest::Approx(w - rate * 3 * w * w));
+      }
+    };
+    for (const double rate : {0.25, 0.125}) {
+      given.options.learning_rate = captured.options.learning_rate = rate;
+      check(rate, [&] { static_cast<void>(run_given.template run<A>(given, model)); });
+      check(0.5, [&] { static_cast<void>(run_captured.template run<A>(model)); });
+    }
+  });
+}
+
+TEST_CASE("a step whose gradient is the parameter itself does not write over what it reads") {
+  on_ranks({1, 2}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto model = two_and_idle<double>(mesh, Shard<0>{});
+    const auto optimizer = nn::sgd({.learning_rate = 0.25, .weight_decay = 0.5});
+    const spmd::Graph graph = spmd::trace(
+        [](const auto& m, const auto& by) {
+          backward(m.a, m.a.value());
+          backward(m.b, mul(m.b.value(), 2));
+          by.step(m);
+          return std::tuple{};
+        },
+        spmd::args_of(model), spmd::args_of(optimizer));
+    const spmd::Program program = spmd::expand(graph, spmd::schemas_of(model, optimizer));
+    int in_place = 0;
+    for (const int input : spmd::write_in_place(program)) in_place += input >= 0;
+    CHECK(in_place == 1);  // that of b
+    const auto a = model.a.value().full_tensor().clone();
+    const auto b = model.b.value().full_tensor().clone();
+    spmd::Runner(program, mesh).template run<>(model, optimizer);
+    const auto new_a = model.a.value().full_tensor();
+    const auto new_b = model.b.value().full_tensor();
+    for (index_t i = 0; i < a.size(); ++i)
+      CHECK(new_a.data()[i] == doctest::Approx(a.data()[i] * (1 - 0.25 * 1.5)));
+    for (index_t i = 0; i < b.size(); ++i)
+      CHECK(new_b.data()[i] == doctest::Approx(b.data()[i] * (1 - 0.25 * 2.5)));
   });
 }
 

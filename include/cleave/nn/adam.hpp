@@ -81,31 +81,21 @@ struct AdamStep {
   }
 };
 
-/// The learning rate, corrected for the start of the average of gradients.
-struct AdamRate {
-  double learning_rate, beta1;
-
-  CLEAVE_HOST_DEVICE double operator()(index_t count) const {
-    return learning_rate / (1 - std::pow(beta1, double(count)));
-  }
-};
-/// The factor of the root of the average of squares, likewise.
-struct AdamScale {
-  double beta2;
-
-  CLEAVE_HOST_DEVICE double operator()(index_t count) const {
-    return 1 / std::sqrt(1 - std::pow(beta2, double(count)));
-  }
-};
-
 /// @tparam Decoupled  weight decay scales the parameter instead of adding to its gradient
 template <bool Decoupled>
 struct AdamRule {
   AdamOptions options;
-  double rate, scale;  ///< of AdamRate, AdamScale
+  double rate;   ///< the learning rate, corrected for the start of the average of gradients
+  double scale;  ///< the factor of the root of the average of squares, likewise
+
+  /// @param count  of steps, this one included
+  AdamRule(const AdamOptions& of, index_t count)
+      : options(of),
+        rate(of.learning_rate / (1 - std::pow(of.beta1, double(count)))),
+        scale(1 / std::sqrt(1 - std::pow(of.beta2, double(count)))) {}
 
   template <class T>
-  CLEAVE_HOST_DEVICE AdamStep<T> step() const {
+  AdamStep<T> step() const {
     using A = accumulator_t<T>;
     const double decay = options.weight_decay;
     return {A(rate),
@@ -120,14 +110,19 @@ struct AdamRule {
   }
 };
 
-/// Element K of (parameter, average, average of squares) after a step, for traced programs.
-template <int K, class T, bool Decoupled>
-struct AdamElement {
-  AdamOptions options;
+/// The same in programs; the count of steps includes this one. @see ops::OptimizerStep
+template <bool Decoupled>
+struct TracedAdamRule {
+  double beta1, beta2, epsilon, weight_decay;
+  index_t index;  ///< of the parameter among the counts
 
-  CLEAVE_HOST_DEVICE T operator()(double rate, double scale, T p, T g, T m, T v) const {
-    const AdamRule<Decoupled> rule{options, rate, scale};
-    return updated<K>(rule.template step<kernels::real_t<T>>(), p, g, m, v);
+  static constexpr const char* name = "adam";
+  static constexpr bool counts = true;
+  template <class T>
+  AdamStep<T> step(double learning_rate, index_t count) const {
+    return AdamRule<Decoupled>(AdamOptions{learning_rate, beta1, beta2, epsilon, weight_decay},
+                               count)
+        .template step<T>();
   }
 };
 
@@ -135,11 +130,12 @@ struct AdamElement {
 
 /// Moving averages of gradients and of their squares; p -= rate mean / sqrt(square).
 /// @tparam State  a module with the names, types and placements of the trained parameters
-template <class State, class Steps = Buffer<Tensor<index_t, 1>>, class Decoupled = std::false_type>
+template <class State, class Steps = Buffer<Tensor<index_t, 1>>, class Decoupled = std::false_type,
+          class Options = AdamOptions>
 struct Adam {
   State exp_avg, exp_avg_sq;
   Steps steps;  ///< one per trained parameter
-  AdamOptions options;
+  Options options;
   static constexpr names members{"exp_avg", "exp_avg_sq", "steps", "options"};
 
   /// Updates every parameter that has a gradient, in place: each rank its own elements.
@@ -157,37 +153,25 @@ struct Adam {
       for (std::size_t i = 0; i < list.size(); ++i) {
         if (!list[i].has_gradient) continue;
         const index_t count = ++steps.value(index_t(i));
-        detail::update("adam", list[i],
-                       detail::AdamRule<Decoupled::value>{options, rate()(count), scale()(count)},
-                       mean[i], square[i]);
+        detail::update("adam", list[i], detail::AdamRule<Decoupled::value>(options, count), mean[i],
+                       square[i]);
       }
     }
   }
 
  private:
-  detail::AdamRate rate() const { return {options.learning_rate, options.beta1}; }
-  detail::AdamScale scale() const { return {options.beta2}; }
-
   template <class M>
   void trace_step(const M& m) const {
     const auto mean = detail::traced_states(exp_avg), square = detail::traced_states(exp_avg_sq);
     const auto has_gradient = detail::has_gradients(m);
     detail::require_equal_counts("adam", has_gradient.size(), mean.size());
     detail::count_steps(steps.value, has_gradient);
-    const auto rates = map(rate(), steps.value), scales = map(scale(), steps.value);
-    detail::each_gradient(m, [&]<class X>(const X& x, const X& gradient, std::size_t i) {
-      const X& average = detail::state_of("adam", mean[i], x);
-      const X& squares = detail::state_of("adam", square[i], x);
-      const auto element = [&]<int K>(std::integral_constant<int, K>) -> X {
-        return map(detail::AdamElement<K, typename X::value_type, Decoupled::value>{options},
-                   detail::factor_of(rates, i, x), detail::factor_of(scales, i, x), x, gradient,
-                   average, squares);
-      };
-      const X parameter = element(detail::number<0>{}), new_average = element(detail::number<1>{}),
-              new_squares = element(detail::number<2>{});
-      x.update("adam", parameter);
-      average.update("adam", new_average);
-      squares.update("adam", new_squares);
+    detail::each_gradient(m, [&](const auto& x, const auto& gradient, std::size_t i) {
+      const detail::TracedAdamRule<Decoupled::value> rule{
+          options.beta1, options.beta2, options.epsilon, options.weight_decay, index_t(i)};
+      detail::trace_update(rule, options, steps.value, x, gradient,
+                           detail::state_of("adam", mean[i], x),
+                           detail::state_of("adam", square[i], x));
     });
   }
 };

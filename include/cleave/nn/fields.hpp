@@ -57,11 +57,12 @@ constexpr auto match_arguments(Types<A...>, Types<X...>) {
   int from = 0, a = 0;
   const auto match = [&]<class Argument>(const Argument*) {
     int x = 0, found = -1;
+    constexpr bool may_change = Part<Argument> || has_learning_rate<Argument>;
     const auto look_at = [&](bool fits) {
       if (found < 0 && x >= from && fits) found = x;
       ++x;
     };
-    (look_at(Part<Argument> && std::is_same_v<Argument, X>), ...);
+    (look_at(may_change && std::is_same_v<Argument, X>), ...);
     if (found >= 0) from = (at[std::size_t(a)] = found) + 1;
     ++a;
   };

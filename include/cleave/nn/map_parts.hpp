@@ -51,7 +51,8 @@ auto map_parts(const M& m, const F& f) {
 }
 
 /// The module with every parameter replaced by f(parameter) and every buffer's value by g(value),
-/// in order. Wrappers stay.
+/// in order. Wrappers stay, and so do the options of optimizers, unless g.options(options) replaces
+/// them.
 template <class M, class F, class G>
 auto map_tensors(const M& m, const F& f, const G& g) {
   if constexpr (Param<M>) return f(m);
@@ -60,6 +61,7 @@ auto map_tensors(const M& m, const F& f, const G& g) {
     return m.rewrap(map_tensors(static_cast<const typename M::wrapped&>(m), f, g));
   else if constexpr (Inner<M>)
     return map_parts(m, [&f, &g](const auto& part, auto) { return map_tensors(part, f, g); });
+  else if constexpr (requires { g.options(m); }) return g.options(m);
   else return m;
 }
 /// The same; buffers stay.

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
@@ -108,6 +109,12 @@ concept Inner = (Struct<X> && !Wrapper<X>) || Group<X>;
 /// The types that template parameters of a module may be.
 template <class X>
 concept Part = Param<X> || is_buffer<X> || Struct<X> || Group<X> || std::is_same_v<X, None>;
+
+/// The options of an optimizer.
+template <class X>
+inline constexpr bool has_learning_rate = requires(X& x) {
+  { x.learning_rate } -> std::same_as<double&>;
+};
 
 template <class X>
 struct Plain {

@@ -38,19 +38,24 @@ struct SgdRule {
   }
 };
 
-/// The step as a function of elements, for traced programs.
-template <class T>
-struct SgdElement {
-  SgdStep<kernels::real_t<T>> step;
+/// The same in programs. @see ops::OptimizerStep
+struct TracedSgdRule {
+  double weight_decay;
 
-  CLEAVE_HOST_DEVICE T operator()(T p, T g) const { return updated<0>(step, p, g); }
+  static constexpr const char* name = "sgd";
+  static constexpr bool counts = false;
+  template <class T>
+  SgdStep<T> step(double learning_rate) const {
+    return SgdRule{{learning_rate, weight_decay}}.step<T>();
+  }
 };
 
 }  // namespace detail
 
 /// p -= rate (g + decay p)
+template <class Options = SgdOptions>
 struct Sgd {
-  SgdOptions options;
+  Options options;
   static constexpr names members{"options"};
 
   /// Updates every parameter that has a gradient, in place: each rank its own elements.
@@ -58,10 +63,9 @@ struct Sgd {
   template <class M>
   void step(const M& m) const {
     if constexpr (detail::is_traced_module<M>) {
-      detail::each_gradient(m, [&]<class X>(const X& x, const X& gradient, std::size_t) {
-        using T = typename X::value_type;
-        map_(detail::SgdElement<T>{detail::SgdRule{options}.template step<kernels::real_t<T>>()}, x,
-             gradient);
+      detail::each_gradient(m, [&](const auto& x, const auto& gradient, std::size_t) {
+        detail::trace_update(detail::TracedSgdRule{options.weight_decay}, options, None{}, x,
+                             gradient);
       });
     } else {
       for (const auto& p : trained_parameters(m))
@@ -69,7 +73,7 @@ struct Sgd {
     }
   }
 };
-inline Sgd sgd(const SgdOptions& options) { return {options}; }
+inline Sgd<> sgd(const SgdOptions& options) { return {options}; }
 
 struct MomentumOptions {
   double learning_rate = 1e-3;
@@ -110,16 +114,18 @@ struct MomentumRule {
   }
 };
 
-/// Element K of (parameter, velocity) after a step, for traced programs. The count of steps
-/// includes this one.
-template <int K, class T>
-struct MomentumElement {
-  MomentumStep<kernels::real_t<T>> later;
+/// The same in programs; the count of steps includes this one. @see ops::OptimizerStep
+struct TracedMomentumRule {
+  double momentum, dampening, weight_decay;
+  index_t nesterov;
+  index_t index;  ///< of the parameter among the counts
 
-  CLEAVE_HOST_DEVICE T operator()(index_t count, T p, T g, T v) const {
-    MomentumStep<kernels::real_t<T>> step = later;
-    if (count == 1) step.keep = 0, step.take = 1;
-    return updated<K>(step, p, g, v);
+  static constexpr const char* name = "momentum_sgd";
+  static constexpr bool counts = true;
+  template <class T>
+  MomentumStep<T> step(double learning_rate, index_t count) const {
+    const MomentumOptions options{learning_rate, momentum, dampening, nesterov != 0, weight_decay};
+    return MomentumRule{options, count == 1}.step<T>();
   }
 };
 
@@ -127,11 +133,11 @@ struct MomentumElement {
 
 /// v = momentum v + (1 - dampening) (g + decay p), the first v without dampening; p -= rate v.
 /// @tparam State  a module with the names, types and placements of the trained parameters
-template <class State, class Steps = Buffer<Tensor<index_t, 1>>>
+template <class State, class Steps = Buffer<Tensor<index_t, 1>>, class Options = MomentumOptions>
 struct MomentumSgd {
   State momentum_buffer;
   Steps steps;  ///< one per trained parameter
-  MomentumOptions options;
+  Options options;
   static constexpr names members{"momentum_buffer", "steps", "options"};
 
   /// @collective none
@@ -160,15 +166,11 @@ struct MomentumSgd {
     const auto has_gradient = detail::has_gradients(m);
     detail::require_equal_counts("momentum_sgd", has_gradient.size(), velocity.size());
     detail::count_steps(steps.value, has_gradient);
-    detail::each_gradient(m, [&]<class X>(const X& x, const X& gradient, std::size_t i) {
-      using T = typename X::value_type;
-      const X& v = detail::state_of("momentum_sgd", velocity[i], x);
-      const auto step = detail::MomentumRule{options, false}.template step<kernels::real_t<T>>();
-      const auto count = detail::factor_of(steps.value, i, x);
-      const X moved = map(detail::MomentumElement<0, T>{step}, count, x, gradient, v);
-      const X velocity_now = map(detail::MomentumElement<1, T>{step}, count, x, gradient, v);
-      x.update("momentum_sgd", moved);
-      v.update("momentum_sgd", velocity_now);
+    detail::each_gradient(m, [&](const auto& x, const auto& gradient, std::size_t i) {
+      const detail::TracedMomentumRule rule{options.momentum, options.dampening,
+                                            options.weight_decay, options.nesterov, index_t(i)};
+      detail::trace_update(rule, options, steps.value, x, gradient,
+                           detail::state_of("momentum_sgd", velocity[i], x));
     });
   }
 };

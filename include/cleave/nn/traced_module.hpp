@@ -42,6 +42,20 @@ inline constexpr bool is_traced_module = has_traced_parameters<M>();
 
 }  // namespace cleave::nn::detail
 
+namespace cleave::nn {
+
+/// Options of an optimizer in a traced function: the learning rate is an input of the program.
+template <class Options>
+struct TracedOptions : Options {
+  TracedNumber<double> rate;
+};
+template <class X>
+inline constexpr bool is_traced_options = false;
+template <class Options>
+inline constexpr bool is_traced_options<TracedOptions<Options>> = true;
+
+}  // namespace cleave::nn
+
 namespace cleave::spmd {
 
 namespace detail {
@@ -54,6 +68,43 @@ inline const char* interned(const std::string& text) {
   return texts->insert(text).first->c_str();
 }
 
+/// Makes inputs of the parameters, the buffers and the learning rates of a module, in order.
+class ModuleInputs {
+ public:
+  template <class M>
+  ModuleInputs(Graph& graph, const M& module, const std::string& prefix) : graph_(graph) {
+    nn::visit(module, [&]<class X>(const std::string& path, const X&) {
+      const std::string name = nn::join_path(prefix, path);
+      if constexpr (nn::Param<X> || nn::is_buffer<X>) names_.push_back(interned(name));
+      else if constexpr (nn::has_learning_rate<X>)
+        names_.push_back(interned(nn::join_path(name, "learning_rate")));
+    });
+  }
+
+  template <class X>
+  auto operator()(const X& x) const {
+    static_assert(!nn::is_lazy<X>,
+                  "cleave: args_of: the module has uninitialised parameters; initialise them with "
+                  "place(module, mesh), or with make(module, state) on one device");
+    using V = cleave::detail::innermost_t<X>;
+    Arg<typename V::value_type, V::dims, typename V::device_type> arg{names_[next_++], {}};
+    const Shape shape(cleave::detail::innermost(x).shape());
+    for (int d = 0; d < V::dims; ++d) arg.shape[std::size_t(d)] = shape[d];
+    if constexpr (tape::is_tracked<X>) return requires_grad(input(graph_, arg));
+    else return input(graph_, arg);
+  }
+  template <class Options>
+    requires(nn::has_learning_rate<Options>)
+  nn::TracedOptions<Options> options(const Options& x) const {
+    return {x, input(graph_, NumberArg<double>{names_[next_++]})};
+  }
+
+ private:
+  Graph& graph_;
+  std::vector<const char*> names_{};
+  mutable std::size_t next_ = 0;
+};
+
 }  // namespace detail
 
 /// A module as an argument of `trace`. @see args_of
@@ -64,8 +115,8 @@ struct ModuleArg {
 };
 
 /// The parameters and buffers of a module as arguments of `trace`, one input for each, with the
-/// names "layers.0.up.weight". The function is called with the same struct of traced values;
-/// parameters that require a gradient do so there, too.
+/// names "layers.0.up.weight", and the learning rate of an optimizer. The function is called with
+/// the same struct of traced values; parameters that require a gradient do so there, too.
 ///
 /// @param prefix  precedes the names: args_of(model, "model") gives "model.layers.0.up.weight"
 template <class M>
@@ -77,27 +128,12 @@ ModuleArg<M> args_of(const M& module, const std::string& prefix = {}) {
 template <class M>
 struct InputOf<ModuleArg<M>> {
   static auto make(Graph& graph, const ModuleArg<M>& given) {
-    std::vector<std::string> names;
-    nn::named_tensors(given.module,
-                      [&](const std::string& path, const auto&) { names.push_back(path); });
-    std::size_t next = 0;
-    const auto traced = [&]<class X>(const X& x) {
-      static_assert(!nn::is_lazy<X>,
-                    "cleave: args_of: the module has uninitialised parameters; initialise them "
-                    "with place(module, mesh), or with make(module, state) on one device");
-      using V = cleave::detail::innermost_t<X>;
-      Arg<typename V::value_type, V::dims, typename V::device_type> arg{
-          detail::interned(nn::join_path(given.prefix, names[next++])), {}};
-      const Shape shape(cleave::detail::innermost(x).shape());
-      for (int d = 0; d < V::dims; ++d) arg.shape[std::size_t(d)] = shape[d];
-      if constexpr (tape::is_tracked<X>) return requires_grad(input(graph, arg));
-      else return input(graph, arg);
-    };
-    return nn::map_tensors(given.module, traced, traced);
+    const detail::ModuleInputs make(graph, given.module, given.prefix);
+    return nn::map_tensors(given.module, make, make);
   }
 };
 
-/// The parameters and buffers of a module, in order.
+/// The parameters, the buffers and the learning rates of a module, in order.
 template <class M>
   requires(nn::Struct<M> || std::is_same_v<M, nn::None> || nn::is_buffer<M>)
 struct LeavesOf<M> {
@@ -108,6 +144,8 @@ struct LeavesOf<M> {
       nn::each_part(m, [&](const auto& part, const auto&) {
         using X = std::remove_cvref_t<decltype(part)>;
         if constexpr (nn::Part<X>) each_leaf(part, f);
+        else if constexpr (nn::has_learning_rate<X> && !nn::is_traced_options<X>)
+          f(HostNumber{part.learning_rate});
       });
   }
 

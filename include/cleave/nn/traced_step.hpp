@@ -4,33 +4,21 @@
 
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/grad/backward.hpp>
+#include <cleave/nn/optimizer_step.hpp>
 #include <cleave/nn/traced_module.hpp>
-#include <cleave/nn/update.hpp>
 #include <cleave/nn/visit.hpp>
 #include <cleave/ops/elementwise/in_place.hpp>
-#include <cleave/ops/shapes/slice.hpp>
+#include <cleave/ops/engine/call_op.hpp>
 #include <cleave/spmd/traced_factories.hpp>
 
 namespace cleave::nn::detail {
-
-/// What a step makes of element K of (parameter, states..). A complex number is two reals.
-template <int K, class Step, class T, class... State>
-CLEAVE_HOST_DEVICE T updated(const Step& step, T p, const T& g, State... state) {
-  if constexpr (is_complex<T>) {
-    return T(updated<K>(step, p.real(), g.real(), state.real()...),
-             updated<K>(step, p.imag(), g.imag(), state.imag()...));
-  } else {
-    step(p, g, state...);
-    const T* const all[] = {&p, &state...};
-    return *all[K];
-  }
-}
 
 /// Adds one to the counts with begin <= index < end.
 struct CountSteps {
@@ -120,13 +108,37 @@ void each_gradient(const M& m, const F& f) {
   });
 }
 
-/// Element i of the factors of all parameters, on the device of the parameter x.
-template <class Factors, class X>
-auto factor_of(const Factors& factors, std::size_t i, const X&) {
-  static_assert(std::is_same_v<typename Factors::device_type, typename X::device_type>,
-                "cleave: an optimizer counts its steps on the host: only programs of the host can "
-                "contain the steps of optimizers with state");
-  return select(factors, dim<0>{}, index_t(i));
+/// The learning rate: an input of the program, or a number if the optimizer is not an argument of
+/// the traced function.
+template <class Options>
+auto rate_of(const Options& options) {
+  if constexpr (is_traced_options<Options>) return options.rate;
+  else return cleave::Number<double>{options.learning_rate};
+}
+
+/// Traces the step of a parameter: x and its states stand for new values from then on.
+/// @param counts  of the steps of all parameters, or None
+template <class Rule, class Options, class Counts, class X, class... State>
+void trace_update(const Rule& rule, const Options& options, const Counts& counts, const X& x,
+                  const X& gradient, const State&... states) {
+  const auto call = [&](const auto&... numbers) {
+    return cleave::detail::call_as(cleave::detail::Request<>{}, ops::OptimizerStep<Rule>{rule}, x,
+                                   gradient, states..., numbers...);
+  };
+  if constexpr (!Rule::counts) {
+    x.update(Rule::name, call(rate_of(options)));
+  } else {
+    static_assert(
+        std::is_same_v<typename X::device_type, Host>,
+        "cleave: an optimizer counts its steps on the host: only programs of the host can "
+        "contain the steps of optimizers with state");
+    std::apply(
+        [&](const X& parameter, const State&... now) {
+          x.update(Rule::name, parameter);
+          (states.update(Rule::name, now), ...);
+        },
+        call(counts, rate_of(options)));
+  }
 }
 
 }  // namespace cleave::nn::detail

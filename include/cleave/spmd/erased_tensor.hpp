@@ -35,6 +35,11 @@ ErasedTensor erased(const OnAllRanks<X>& x) {
   return {x.tensor.storage(), x.tensor.view(), Shape(x.tensor.shape()), {}};
 }
 
+inline ErasedTensor erased(const HostNumber& x) {
+  const auto number = std::make_shared<double>(x.value);
+  return {number, {number.get(), DType::float64, {}, {}}, {}, {}};
+}
+
 /// The type-erased forms of all DTensors in x, in order: DTensors, tuples, arrays and vectors of
 /// them, and modules.
 template <class... X>
@@ -71,6 +76,18 @@ inline OperandRef operand_of(const ErasedTensor& x, const MeshState& mesh) {
           placed ? &x.layout : nullptr,
           placed ? &mesh : nullptr,
           &x.storage};
+}
+
+/// An input that is the same on all ranks. Refers to it.
+template <class X>
+OperandRef operand_of(const OnAllRanks<X>& x) {
+  return cleave::detail::operand_of(x.tensor);
+}
+inline OperandRef operand_of(const HostNumber& x) {
+  OperandRef operand{};
+  operand.data = const_cast<double*>(&x.value);
+  operand.dtype = DType::float64;
+  return operand;
 }
 
 [[noreturn]] inline void throw_other_type(const std::string& what, DType dtype, const Shape& shape,

@@ -63,7 +63,7 @@ struct Value {
   int constant = -1;  ///< its index among the constants, or -1
   DType dtype{};
   Shape shape{};           ///< global extents
-  bool is_number = false;  ///< a constant that kernels take by value, not as a tensor
+  bool is_number = false;  ///< kernels take it by value, not as a tensor
 
   constexpr bool is_input() const { return node < 0 && constant < 0; }
 };
@@ -97,6 +97,9 @@ struct Node {
   constexpr int operands() const { return op->rule->operands; }
   constexpr int results() const { return op->rule->results; }
 };
+
+/// The device of an input that is a number, before those that are on a device.
+inline constexpr const char* any_device = "";
 
 /// An input of a program.
 struct Input {

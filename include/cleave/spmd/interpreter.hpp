@@ -343,14 +343,21 @@ class Interpreter {
   void write(const Instruction& instruction) {
     const auto input = std::size_t(instruction.operand[0]);
     const OperandRef& target = slots_[input].operand;
-    const View to = cleave::detail::block_of(target).view;
-    cleave::detail::require_distinct_elements("spmd::run", to, [&] {
-      return context_of(program_.values[input].shape, program_.values[input].layout, *mesh_);
-    });
+    const Slot& value = slots_[std::size_t(instruction.operand[1])];
+    const bool is_there = value.input == int(input) && value.operand.data == target.data;
+    if (!is_there) require_distinct_elements(input);
     if (cleave::detail::is_dry() || !mesh_->is_member()) return;
     note_change(Device{}, *target.storage);
-    const OperandRef& value = slots_[std::size_t(instruction.operand[1])].operand;
-    if (value.data != to.data) strided_copy(Device{}, cleave::detail::block_of(value).view, to);
+    if (!is_there && value.operand.data != target.data)
+      strided_copy(Device{}, cleave::detail::block_of(value.operand).view,
+                   cleave::detail::block_of(target).view);
+  }
+
+  void require_distinct_elements(std::size_t input) const {
+    const View view = cleave::detail::block_of(slots_[input].operand).view;
+    cleave::detail::require_distinct_elements("spmd::run", view, [&] {
+      return context_of(program_.values[input].shape, program_.values[input].layout, *mesh_);
+    });
   }
 
   void free_after(int i, const Instruction& instruction) {

@@ -29,6 +29,13 @@ inline constexpr bool is_on_all_ranks = false;
 template <class X>
 inline constexpr bool is_on_all_ranks<OnAllRanks<X>> = true;
 
+/// A number of the host as an input: the same on all ranks.
+struct HostNumber {
+  const double& value;
+};
+template <>
+inline constexpr bool is_on_all_ranks<HostNumber> = true;
+
 /// Calls f with every value inside of x.
 template <class X, class F>
 constexpr void each_leaf(const X& x, const F& f) {

@@ -96,10 +96,11 @@ class Runner {
       return run_on_mesh_of<Y...>(operands, x...);
     } else {
       std::vector<OperandRef> operands;
+      operands.reserve(std::size_t(inputs()));
       const auto append = [&](const auto& leaf) {
         using V = cleave::detail::innermost_t<std::remove_cvref_t<decltype(leaf)>>;
         if constexpr (is_on_all_ranks<V>) {
-          operands.push_back(cleave::detail::operand_of(leaf.tensor));
+          operands.push_back(detail::operand_of(leaf));
         } else {
           static_assert(is_dtensor<V>,
                         "cleave: programs take DTensors, vectors, arrays and tuples of them, and "

@@ -39,6 +39,12 @@ constexpr auto arg(const char* name) {
   return Arg<T, 0, Device>{name, {}};
 }
 
+/// A number as an argument, which may differ from run to run.
+template <ScalarElement T>
+struct NumberArg {
+  const char* name;
+};
+
 /// An argument whose extents contain symbols.
 template <class T, int Rank, class Device>
 struct SymbolicArg {
@@ -123,10 +129,19 @@ struct InputOf<Arg<T, Rank, Device>> {
  private:
   static constexpr void require(const Graph& graph, const Arg<T, Rank, Device>& given) {
     cleave::detail::checked_bytes(given.shape.data(), Rank, sizeof(T));
-    if (!graph.inputs.empty() &&
-        std::string_view(graph.inputs.back().device) != std::string_view(Device::name))
+    const std::string_view before = graph.inputs.empty() ? any_device : graph.inputs.back().device;
+    if (before != any_device && before != Device::name)
       throw Error("trace", std::string("argument '") + given.name + "' is on the device " +
-                               Device::name + ", those before it on " + graph.inputs.back().device);
+                               Device::name + ", those before it on " + std::string(before));
+  }
+};
+template <class T>
+struct InputOf<NumberArg<T>> {
+  static constexpr TracedNumber<T> make(Graph& graph, const NumberArg<T>& given) {
+    const int value = graph.add({-1, 0, -1, dtype_of<T>(), Shape{}, true});
+    const char* const device = graph.inputs.empty() ? any_device : graph.inputs.back().device;
+    graph.inputs.push_back({given.name, value, device});
+    return {{graph, value}};
   }
 };
 template <class T, int Rank, class Device>

@@ -147,7 +147,22 @@ class Traced : public RefusedElements<Traced<T, Rank, Device>> {
   int value_;
 };
 
+/// A number that every run of a program is given: kernels of all devices take it by value.
+template <ScalarElement T>
+struct TracedNumber {
+  using value_type = T;
+  static constexpr int dims = 0;
+  Traced<T, 0> input;
+};
+
 namespace detail {
+
+template <class T>
+inline constexpr bool is_number<TracedNumber<T>> = true;
+template <class T>
+struct TypeEntry<TracedNumber<T>> {
+  using type = Number<T>;
+};
 
 template <class X>
 inline constexpr bool is_traced = false;
@@ -248,6 +263,11 @@ struct CallPath<2> {
   static constexpr int value_of(spmd::Graph& graph, const spmd::Node& node, int leading,
                                 const Traced<T, Rank, Device>& x) {
     return value_in(graph, node, leading, x);
+  }
+  template <class T>
+  static constexpr int value_of(spmd::Graph& graph, const spmd::Node& node, int leading,
+                                const TracedNumber<T>& x) {
+    return value_in(graph, node, leading, x.input);
   }
   template <class T>
   static constexpr int value_of(spmd::Graph& graph, const spmd::Node&, int, const Number<T>& x) {

@@ -11,6 +11,7 @@
 #include "indices.hpp"
 #include "losses.hpp"
 #include "normalisation.hpp"
+#include "optimizers.hpp"
 #include "products.hpp"
 #include "random.hpp"
 #include "reductions.hpp"

@@ -1,5 +1,5 @@
 // Which values can be computed in the memory of the input that they replace, so that the write at
-// the end of a program has nothing to copy: x += y.
+// the end of a program has nothing to copy: x += y, steps of optimizers.
 #pragma once
 
 #include <algorithm>
@@ -66,8 +66,13 @@ class WriteInPlace {
     if (last < run.begin) return true;
     // elements are read before the same element is written
     const int replaced = i.op->replaces[std::size_t(value - i.first)];
-    const bool same = replaced >= 0 ? i.operand[std::size_t(replaced)] == x : can_be_fused(i);
+    const bool same = replaced >= 0 ? i.operand[std::size_t(replaced)] == x && times_read(i, x) == 1
+                                    : can_be_fused(i);
     return same && !is_viewed(x, run);
+  }
+
+  static constexpr int times_read(const Instruction& i, int x) {
+    return int(std::count(i.operand.begin(), i.operand.begin() + i.operands, x));
   }
 
   constexpr FusedRun run_of(int instruction) const {
