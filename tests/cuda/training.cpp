@@ -8,6 +8,7 @@
 #include <cleave/nn.hpp>
 #include <cleave/ops/elementwise/in_place.hpp>
 #include <cleave/parallel.hpp>
+#include <cleave/spmd.hpp>
 
 #include "../grad/network.hpp"
 #include "../nn/shared_directory.hpp"
@@ -165,6 +166,45 @@ TEST_CASE("a parallel module trains on devices: clipped gradients, AdamW, a chec
     std::vector<double> of_w1;
     for (index_t i = 0; i < e.w1.size(); ++i) of_w1.push_back(mean[std::size_t(i)]);
     check_close(transpose(state.exp_avg.up.weight.full_tensor().to(Host{})).clone(), of_w1, 1e-7);
+  });
+}
+
+TEST_CASE("a program of sgd trains on devices as calls do, with another rate in every run") {
+  on_ranks({1, 2}, [](World& world) {
+    const Mesh mesh = init_device_mesh<dp, tp>(world, {world.size(), 1}, TestDevice{});
+    const auto layer = [&](int seed) {
+      manual_seed(world, std::uint64_t(seed));
+      return requires_grad(nn::Linear{rand<float>({3, 5}, mesh, Shard<0>{}, Replicate{}),
+                                      rand<float>({3}, mesh, Replicate{}, Replicate{})});
+    };
+    const auto given = layer(1), called = layer(1), gradients = layer(2);
+    auto optimizer = nn::sgd({.weight_decay = 0.5});
+    const auto step = [](const auto& m, const auto& by, const auto& g) {
+      backward(m.weight, g.weight.value());
+      backward(m.bias, g.bias.value());
+      by.step(m);
+      return std::tuple{};
+    };
+    spmd::Runner runner(
+        spmd::expand(spmd::trace(step, spmd::args_of(given), spmd::args_of(optimizer),
+                                 spmd::args_of(gradients)),
+                     spmd::schemas_of(given, optimizer, gradients)),
+        mesh);
+    for (const double rate : {0.5, 0.125}) {
+      optimizer.options.learning_rate = rate;
+      runner.template run<>(given, optimizer, gradients);
+      step(called, optimizer, gradients);
+      zero_grad(called);
+    }
+    const auto check = [](const auto& x, const auto& y, const auto& start) {
+      const auto a = x.value().full_tensor().to(Host{}), b = y.value().full_tensor().to(Host{});
+      const auto first = start.value().full_tensor().to(Host{});
+      for (index_t i = 0; i < a.size(); ++i) CHECK(a.data()[i] == b.data()[i]);
+      for (index_t i = 0; i < a.size(); ++i) CHECK(a.data()[i] != first.data()[i]);
+    };
+    const auto start = layer(1);
+    check(given.weight, called.weight, start.weight);
+    check(given.bias, called.bias, start.bias);
   });
 }
 
