@@ -139,6 +139,16 @@ TEST_CASE("steps between nodes say who communicates with whom") {
         "library all_gather in the column, direct all_gather on the node");
   CHECK(gather(Rows{}).text().find("\n     library all_gather in the column, ") !=
         std::string::npos);
+  const auto sums = [&](const std::string& schedule) {
+    const auto explained =
+        explain<Placements<Partial<Sum>, Replicate>, Whole>(mesh, {4, 4}, DType::float64, machine);
+    return explained.text().find("\n     " + schedule + "\n") != std::string::npos;
+  };
+  CHECK(
+      sums("direct reduce_scatter on the node, library all_reduce in the column, direct "
+           "all_gather on the node"));
+  world.communicator().state().reproducible = true;  // in rank order, which MPI does not promise
+  CHECK(sums("library all_gather"));
   machine.ranks_per_node = 4;
   CHECK(gather(Rows{}).steps[0].schedule == "");  // one rank per node
 }

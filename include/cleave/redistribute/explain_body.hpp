@@ -41,7 +41,8 @@ inline std::string schedule_text(const Step& step, index_t elements, DType dtype
     if (!nodes.empty()) node_of.push_back(nodes[std::size_t(rank)]);
     else if (model.ranks_per_node > 0) node_of.push_back(rank / int(model.ranks_per_node));
   }
-  const Topology topology = Topology::of(node_of, 0, size);
+  Topology topology = Topology::of(node_of, 0, size);
+  topology.reproducible = world.state().reproducible;
   if (topology.grid.nodes == 0) return {};
   const index_t each = (elements + size - 1) / size;
   return to_string(
