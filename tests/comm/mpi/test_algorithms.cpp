@@ -113,6 +113,17 @@ TEST_CASE("a world on several nodes measures the cost of communication on reques
   });
 }
 
+TEST_CASE("a world on several nodes measures nothing unless asked") {
+  if (!needs_processes(4)) return;
+  const Changed nodes(process_limits().ranks_per_node, 2);
+  const Setting unset("CLEAVE_TUNE", nullptr);
+  on_ranks({4, 6}, [](World& world) {
+    const MachineCosts& costs = world.communicator().state().machine;
+    CHECK(!costs.inside.known());
+    CHECK(!costs.between.known());
+  });
+}
+
 TEST_CASE("late ranks change nothing") {
   if (!needs_processes(2)) return;
   const Changed nodes(process_limits().ranks_per_node, 1);
