@@ -19,6 +19,7 @@ void control(const Local& local, const Mesh& mesh, const Rows& x) {
   x.redistribute(Replicate{}, Shard<1>{});
   distribute_tensor(local, mesh);
   distribute_tensor(x, mesh, Shard<-2>{}, Replicate{});
+  zeros<float>({6, 5}, mesh, Cuts<0>{0, 6}, Shard<0>{});
 }
 
 #ifdef too_few_placements  // says: cleave: distribute_tensor takes exactly one placement per mesh axis
@@ -77,4 +78,8 @@ void nonsense(const Rows& x) { x.redistribute(0, 1); }
 Box box_of(const DTensor<float, 2, Mesh, Placements<BlockCyclic<0, 2>, Replicate>>& x) {
   return x.local_box();
 }
+#endif
+
+#ifdef cuts_of_what_an_axis_before_leaves  // says: cleave: Cuts<dim> must be on the first axis that shards the dimension: its points are global indices
+auto nested(const Mesh& mesh) { return zeros<float>({6, 5}, mesh, Shard<0>{}, Cuts<-2>{0, 6}); }
 #endif

@@ -4,6 +4,7 @@
 using namespace cleave;
 
 static_assert(layout_of<Placements<Shard<1>, Replicate, Partial<Max>>, 2>.axes == 3);
+static_assert(layout_of<Placements<BlockCyclic<1>, Cuts<0>>, 2>.is_open());
 
 #ifdef shard_of_a_dimension_beyond_the_rank  // says: cleave: a placement names a dimension that the tensor does not have
 constexpr Layout beyond = layout_of<Placements<Replicate, Shard<2>>, 2>;
@@ -13,7 +14,7 @@ constexpr Layout beyond = layout_of<Placements<Replicate, Shard<2>>, 2>;
 constexpr Layout before = layout_of<Placements<Shard<-3>>, 2>;
 #endif
 
-#ifdef type_that_is_no_placement  // says: cleave: a placement is Shard<dim>, Balanced<dim>, BlockCyclic<dim, block>, Owned<owner>, Replicate or Partial<Op>
+#ifdef type_that_is_no_placement  // says: cleave: a placement is Shard<dim>, Balanced<dim>, BlockCyclic<dim, block>, Cuts<dim>, Owned<owner>, Replicate or Partial<Op>
 constexpr Layout nonsense = layout_of<Placements<Replicate, int>, 2>;
 #endif
 
@@ -27,7 +28,7 @@ constexpr Layout bits = layout_of<Placements<Partial<BitOr>>, 1>;
 #endif
 
 #ifdef block_of_no_indices  // says: cleave: the block of BlockCyclic<dim, block> is at least 1
-constexpr Layout no_block = layout_of<Placements<BlockCyclic<0, 0>>, 2>;
+constexpr Layout no_block = layout_of<Placements<BlockCyclic<0, -1>>, 2>;
 #endif
 
 #ifdef owner_before_the_first_rank  // says: cleave: Owned<owner> names a rank of the axis, from 0 on

@@ -34,6 +34,10 @@ std::vector<Placement> cuts(int dims, index_t parts, const std::vector<int>& blo
     all.push_back(Placement::balanced(d));
     for (const int block : blocks) all.push_back(Placement::block_cyclic(d, block));
     all.push_back(Placement::owned(int(parts) - 1, d));
+    std::vector<index_t> points{0};  // parts of 3, 0, 2, 4, 1, 3, 0, .. indices, if there are any
+    for (index_t part = 0; part < parts; ++part)
+      points.push_back(points.back() + (3 + 2 * part) % 5);
+    all.push_back(Placement::cuts(d, detail::number_of_points(points)));
   }
   return all;
 }
@@ -218,9 +222,9 @@ TEST_CASE("between any two cuts, ranks receive what they lack once, in one messa
       const auto all = layouts_over(2, cuts(int(shape.size()), 2, {1, 2, 3}));
       for (const Layout& from : all)
         for (const Layout& to : all)
-          if (turn++ % (shape.size() == 1   ? 11
-                        : shape.size() == 2 ? 131
-                                            : 809) ==
+          if (turn++ % (shape.size() == 1   ? 23
+                        : shape.size() == 2 ? 257
+                                            : 1549) ==
                   0 &&
               (mesh[0] > 1 ||
                (from[0].kind != PlacementKind::owned && to[0].kind != PlacementKind::owned)))
@@ -244,7 +248,7 @@ TEST_CASE("redistribution between any two cuts on two axes gives every rank its 
   on_ranks({4, 6}, [](World& world) {
     const auto mesh =
         init_device_mesh<axes::dp, axes::tp>(world, {2, world.size() / 2}, TestDevice{});
-    const std::size_t stride = cleave::testing::briefly ? 211 : 53;
+    const std::size_t stride = cleave::testing::briefly ? 409 : 103;
     for (const Indices& shape : std::vector<Indices>{{11, 6}, {2, 5}}) {
       const auto all = layouts_over(2, cuts(2, 2, {1, 2}));
       check_values<double>(mesh.state(), shape, all, all, stride);
@@ -268,6 +272,6 @@ TEST_CASE("partial values are reduced to any cuts") {
     for (const Placement& p : cuts(2, 2, {2})) some.push_back(p);
     const auto to = layouts_over(2, cuts(2, 2, {1, 2}));
     check_values<double>(grid.state(), {7, 5}, layouts_over(2, some), to,
-                         cleave::testing::briefly ? 101 : 23);
+                         cleave::testing::briefly ? 151 : 37);
   });
 }

@@ -35,6 +35,13 @@ std::vector<Indices> cut(const Indices& list, index_t parts, const Placement& ho
     for (std::size_t i = 0; i < left / std::size_t(parts - part); ++i)
       result[std::size_t(part)].push_back(list[next++]);
   }
+  for (; how.kind == PlacementKind::cuts && next < list.size(); ++next) {
+    const detail::CutPoints& points = detail::cut_points(how.number);
+    index_t part = 0;  // its end, and the last one of the axis, take all that is left
+    while (part + 1 < parts && part + 1 < points.parts && index_t(next) >= points.at[part + 1])
+      ++part;
+    result[std::size_t(part)].push_back(list[next]);
+  }
   if (how.kind == PlacementKind::owned) result[std::size_t(how.number)] = list;
   while (how.kind == PlacementKind::block_cyclic && next < list.size())
     for (index_t part = 0; part < parts; ++part)

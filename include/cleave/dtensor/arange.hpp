@@ -66,14 +66,14 @@ auto arange(index_t begin, index_t end, const Mesh& mesh, P... placements) {
   if constexpr (X::layout.is_box()) {
     const Box box = x.local_box();
     return X::unchecked(detail::counted<T, Device>(begin + box.begin[0], box.extent(0)), mesh,
-                        x.shape());
+                        x.shape(), x.actual_layout());
   } else {
     detail::require_countable<T>();
     const Tensor<T, 1> numbers(x.to_local().shape());
     x.each_local_box([&](const Box& box, const Box& local) {
       numbers[local].copy_(detail::counted<T, Host>(begin + box.begin[0], box.extent(0)));
     });
-    return X::unchecked(numbers.to(Device{}), mesh, x.shape());
+    return X::unchecked(numbers.to(Device{}), mesh, x.shape(), x.actual_layout());
   }
 }
 /// The numbers 0, 1, .., end - 1: `arange<float>(8, mesh, Shard<0>{})`.

@@ -60,7 +60,8 @@ auto scatter_runs(const Tensor<T, Rank, From>& tensor, const Layout& layout, con
 /// @collective every rank of the mesh
 /// @cost       each rank receives its part once; allocates it
 template <class T, int Rank, class From, class Mesh, class... P>
-auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, Placements<P...>) {
+auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh,
+                       [[maybe_unused]] const Placements<P...>& placements) {
   using Device = typename Mesh::device_type;
   static_assert(std::is_same_v<From, Device> || std::is_same_v<From, Host>,
                 "cleave: distribute_tensor takes a tensor of the host or of the mesh's device");
@@ -69,38 +70,41 @@ auto distribute_tensor(const Tensor<T, Rank, From>& tensor, const Mesh& mesh, Pl
   static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
                 "cleave: distribute_tensor takes exactly one placement per mesh axis");
   using Result = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
-  constexpr Layout layout = Result::layout;
-  static_assert(!layout.has_partial(),
+  static_assert(!Result::layout.has_partial(),
                 "cleave: a tensor cannot be distributed as Partial; operations make partials");
   const MeshState& state = mesh.state();
+  Layout layout = Result::layout;
+  if constexpr (Result::is_open) layout = detail::with_numbers(layout, placements);
   if (!state.is_member())
-    return Result::unchecked(typename Result::local_type(), mesh, tensor.shape());
+    return Result::unchecked(typename Result::local_type(), mesh, tensor.shape(), layout);
   const Shape shape =
       detail::broadcast_shape(state.group().host(), Shape(tensor.shape()), "distribute_tensor");
+  if constexpr (Result::is_open) detail::require_fitting(layout, shape, state, "distribute_tensor");
   const auto global = to_array<Rank>(shape);
   const Shape& at = mesh.coordinate();
   bool first_replica = true;
   for (int a = 0; a < layout.axes; ++a)
     first_replica = first_replica && (layout[a].shards() || at[a] == 0);
   const auto extents = to_array<Rank>(local_shape(layout, shape, mesh.extents(), at));
-  if constexpr (!layout.is_box()) {
+  if constexpr (!Result::layout.is_box()) {
     const auto local = first_replica ? detail::scatter_runs(tensor, layout, shape, mesh)
                                      : Tensor<T, Rank, Device>(extents);
     detail::broadcast_replicas<Device>(local.view(), layout, state, "distribute_tensor");
-    return Result::unchecked(local, mesh, global);
+    return Result::unchecked(local, mesh, global, layout);
   }
   const Tensor<T, Rank, From> local(extents);
   if (first_replica)
     detail::scatter_shards<From>(tensor.view(), local.view(), layout, shape, state);
   detail::broadcast_replicas<From>(local.view(), layout, state, "distribute_tensor");
-  return Result::unchecked(local.to(Device{}), mesh, global);
+  return Result::unchecked(local.to(Device{}), mesh, global, layout);
 }
 
 /// A DTensor that is distributed so already: returned as it is, without communication.
 /// @throws Error if it is on another mesh
 template <class X, class Mesh, class... P>
   requires is_dtensor<X>
-X distribute_tensor(const X& x, const Mesh& mesh, Placements<P...>) {
+X distribute_tensor(const X& x, const Mesh& mesh,
+                    [[maybe_unused]] const Placements<P...>& placements) {
   constexpr bool matches = [] {
     if constexpr (std::is_same_v<Mesh, typename X::mesh_type> && sizeof...(P) == Mesh::axis_count)
       return layout_of<Placements<P...>, X::dims> == X::layout;
@@ -114,19 +118,25 @@ X distribute_tensor(const X& x, const Mesh& mesh, Placements<P...>) {
                 "the tensor is on another mesh already; to move it to " + mesh.describe() +
                     ", call redistribute(mesh, ..)",
                 x.context());
+  if constexpr (X::is_open)
+    if (!(detail::with_numbers(X::layout, placements) == x.actual_layout()))
+      throw Error("distribute_tensor",
+                  "the tensor is cut otherwise already; to cut it as " + to_string(placements) +
+                      ", call redistribute",
+                  x.context());
   return x;
 }
 
 /// Placements as separate arguments; without placements every axis is Replicate.
 template <class X, class Mesh, class... P>
   requires is_device_mesh<Mesh>
-auto distribute_tensor(const X& x, const Mesh& mesh, P...) {
+auto distribute_tensor(const X& x, const Mesh& mesh, P... p) {
   static_assert(detail::call_level<X> >= 0,
                 "cleave: distribute_tensor takes a Tensor: make a Tensor of the elements first");
   if constexpr (detail::call_level<X> < 0) return;
   else if constexpr (sizeof...(P) == 0)
     return distribute_tensor(x, mesh, replicated_t<Mesh::axis_count>{});
-  else return distribute_tensor(x, mesh, Placements<P...>{});
+  else return distribute_tensor(x, mesh, Placements<P...>(p...));
 }
 
 }  // namespace cleave

@@ -11,6 +11,7 @@
 #include <cleave/core/call_site.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/redistribution_spec.hpp>
+#include <cleave/dtensor/stored_layout.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/placement/owned_boxes.hpp>
 #include <cleave/placement/placement.hpp>
@@ -34,14 +35,16 @@ inline constexpr int call_level<DTensor<T, Rank, Mesh, P>> = 1;
 
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
-                                           const char* operation, bool reuse = false);
+                                           const char* operation, bool reuse = false,
+                                           const Layout& target = layout_of<To, Rank>);
 
-template <class To, class T, int Rank, class Mesh, class P>
-Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x);
+template <class To, class T, int Rank, class Mesh, class P, class Stored>
+Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x,
+                                                     const Stored& target);
 
-template <class To, class T, int Rank, class Mesh, class P, class Target>
+template <class To, class T, int Rank, class Mesh, class P, class Target, class Stored>
 DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>& x,
-                                                 const Target& mesh);
+                                                 const Target& mesh, const Stored& target);
 
 /// The placements that a user may request; a compile-time error for all others.
 template <int Rank, class Mesh, class... Q>
@@ -82,6 +85,9 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
                 "cleave: a DTensor has exactly one placement per mesh axis");
   static_assert(std::is_same_v<P, normalized_t<P, Rank>>,
                 "cleave: the type of a DTensor counts Shard dimensions from the front");
+  static_assert(!detail::is_open_list<P> || detail::cuts_come_first(layout_of<P, Rank>),
+                "cleave: Cuts<dim> must be on the first axis that shards the dimension: its points "
+                "are global indices");
 
  public:
   using value_type = T;
@@ -91,8 +97,10 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   using local_type = Tensor<T, Rank, device_type>;
   using Extents = std::array<index_t, std::size_t(Rank)>;
   static constexpr int dims = Rank;
-  /// The placements as a value.
+  /// The placements as a value, without what is chosen at run time. @see actual_layout
   static constexpr Layout layout = layout_of<P, Rank>;
+  /// Whether blocks or cut points are chosen at run time.
+  static constexpr bool is_open = detail::is_open_list<P>;
 
   /// Makes a DTensor from local elements that are already placed as the type says, unchecked.
   ///
@@ -100,7 +108,18 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   /// @collective   none
   /// @see from_local, which checks
   static DTensor unchecked(local_type local, Mesh mesh, const Extents& shape) {
-    return DTensor(std::move(local), std::move(mesh), shape);
+    static_assert(!is_open,
+                  "cleave: this function does not support blocks and cut points that are chosen at "
+                  "run time; redistribute the tensor to Shard first");
+    return DTensor(std::move(local), std::move(mesh), shape, Stored(layout));
+  }
+  /// The same with the blocks and cut points of other placements, of the same kinds where the type
+  /// leaves them open.
+  static DTensor unchecked(local_type local, Mesh mesh, const Extents& shape, const Layout& from) {
+    if constexpr (is_open)
+      return DTensor(std::move(local), std::move(mesh), shape,
+                     Stored(layout.with_numbers_of(from)));
+    else return DTensor(std::move(local), std::move(mesh), shape, Stored(layout));
   }
 
   /// Global extents.
@@ -119,7 +138,12 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   /// The number of global elements.
   index_t size() const noexcept { return Shape(shape_).product(); }
   const Mesh& mesh() const noexcept { return mesh_; }
-  constexpr P placements() const noexcept { return {}; }
+  constexpr P placements() const noexcept { return detail::placements_as<P>(actual_layout()); }
+  /// The placements as a value, with the blocks and cut points that were chosen at run time.
+  constexpr const Layout& actual_layout() const noexcept {
+    if constexpr (is_open) return stored_.layout;
+    else return layout;
+  }
 
   /// The local part of this rank: shares the storage, neither communicates nor reduces partials.
   const local_type& to_local() const noexcept { return local_; }
@@ -129,7 +153,7 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
                   "cleave: the part of a BlockCyclic tensor is no box: use each_local_box, or "
                   "redistribute the tensor to Shard first");
     if (!mesh_.is_member()) return Box::of(Shape::filled(Rank, 0));
-    return owned_box(layout, Shape(shape_), mesh_.extents(), mesh_.coordinate());
+    return owned_box(actual_layout(), Shape(shape_), mesh_.extents(), mesh_.coordinate());
   }
   /// Calls f(global indices, the same elements as a box of `to_local()`) for boxes that together
   /// are the local part: one, or one per product of blocks of BlockCyclic. Not called outside the
@@ -137,7 +161,7 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   template <class F>
   void each_local_box(const F& f) const {
     if (mesh_.is_member())
-      each_owned_box(layout, Shape(shape_), mesh_.extents(), mesh_.coordinate(), f);
+      each_owned_box(actual_layout(), Shape(shape_), mesh_.extents(), mesh_.coordinate(), f);
   }
 
   /// The same global array under other placements, one per axis of the mesh.
@@ -149,27 +173,35 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   /// @cost       receives what this rank lacks (see docs/redistribution.md); allocates the result
   template <class... Q>
     requires(!(is_device_mesh<Q> || ...))
-  auto redistribute(Q...) const& {
+  auto redistribute(Q... q) const& {
     using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
-    if constexpr (std::is_same_v<To, P>) return *this;
+    if constexpr (detail::is_open_list<To>)
+      return detail::redistribute_to<To>(
+          *this, "redistribute", false,
+          detail::with_numbers(layout_of<To, Rank>, Placements<Q...>(q...)));
+    else if constexpr (std::is_same_v<To, P>) return *this;
     else return detail::redistribute_to<To>(*this, "redistribute");
   }
   template <class... Q>
     requires(!(is_device_mesh<Q> || ...))
-  auto redistribute(Q...) && {
+  auto redistribute(Q... q) && {
     using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
-    if constexpr (std::is_same_v<To, P>) return std::move(*this);
+    if constexpr (detail::is_open_list<To>) return std::as_const(*this).redistribute(q...);
+    else if constexpr (std::is_same_v<To, P>) return std::move(*this);
     else
       return detail::redistribute_to<To>(
           *this, "redistribute", !local_.shared() && is_allocated(device_type{}, local_.storage()));
   }
   template <class... Q>
-  auto redistribute(Placements<Q...>) const& {
-    return redistribute(Q{}...);
+  auto redistribute([[maybe_unused]] const Placements<Q...>& to) const& {
+    if constexpr (!(detail::is_chosen_at_run_time<Q> || ...)) return redistribute(Q{}...);
+    else return detail::with_each(to, [&](const auto&... q) { return redistribute(q...); });
   }
   template <class... Q>
-  auto redistribute(Placements<Q...>) && {
-    return std::move(*this).redistribute(Q{}...);
+  auto redistribute([[maybe_unused]] const Placements<Q...>& to) && {
+    if constexpr (!(detail::is_chosen_at_run_time<Q> || ...))
+      return std::move(*this).redistribute(Q{}...);
+    else return std::as_const(*this).redistribute(to);
   }
 
   /// The same global array on another mesh of the same world: other ranks, axes or extents.
@@ -180,16 +212,17 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   ///             lacks; allocates the result
   /// @throws Error if the meshes were not made from the same World
   template <class Device, class... Axes, class... Q>
-  auto redistribute(const DeviceMesh<Device, Axes...>& mesh, Q...) const {
+  auto redistribute(const DeviceMesh<Device, Axes...>& mesh, Q... q) const {
     using Target = DeviceMesh<Device, Axes...>;
     static_assert(std::is_same_v<Device, device_type>,
                   "cleave: the meshes of a redistribution must have the same device");
     using To = decltype(detail::target_placements<Rank, Target, Q...>());
-    return detail::redistribute_across<To>(*this, mesh);
+    return detail::redistribute_across<To>(*this, mesh,
+                                           detail::stored_of<To, Rank>(Placements<Q...>(q...)));
   }
   template <class Device, class... Axes, class... Q>
-  auto redistribute(const DeviceMesh<Device, Axes...>& mesh, Placements<Q...>) const {
-    return redistribute(mesh, Q{}...);
+  auto redistribute(const DeviceMesh<Device, Axes...>& mesh, const Placements<Q...>& to) const {
+    return detail::with_each(to, [&](const auto&... q) { return redistribute(mesh, q...); });
   }
 
   /// Starts a redistribution and returns at once; the first use of the result waits for it.
@@ -197,17 +230,19 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   /// The elements must not change until then.
   /// @collective every rank of the mesh, in the same order as its other asynchronous calls
   template <class... Q>
-  auto redistribute_async(Q...) const {
+  auto redistribute_async(Q... q) const {
     static_assert(!(is_device_mesh<Q> || ...),
                   "cleave: redistribute_async stays on the mesh of the tensor; to another mesh, "
                   "call redistribute");
-    if constexpr (!(is_device_mesh<Q> || ...))
-      return detail::start_redistribute<decltype(detail::target_placements<Rank, Mesh, Q...>())>(
-          *this);
+    if constexpr (!(is_device_mesh<Q> || ...)) {
+      using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
+      return detail::start_redistribute<To>(*this,
+                                            detail::stored_of<To, Rank>(Placements<Q...>(q...)));
+    }
   }
   template <class... Q>
-  auto redistribute_async(Placements<Q...>) const {
-    return redistribute_async(Q{}...);
+  auto redistribute_async(const Placements<Q...>& to) const {
+    return detail::with_each(to, [&](const auto&... q) { return redistribute_async(q...); });
   }
 
   /// The whole array on every rank.
@@ -231,17 +266,20 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
 
   /// Shape, placements, mesh and rank, for error messages.
   ErrorContext context() const {
-    return {to_string(Shape(shape_)), to_string(layout), mesh_.describe(),
+    return {to_string(Shape(shape_)), to_string(actual_layout()), mesh_.describe(),
             mesh_.state().world_rank()};
   }
 
  private:
-  DTensor(local_type local, Mesh mesh, const Extents& shape)
-      : local_(std::move(local)), mesh_(std::move(mesh)), shape_(shape) {}
+  using Stored = detail::StoredLayout<is_open>;
+
+  DTensor(local_type local, Mesh mesh, const Extents& shape, const Stored& stored)
+      : local_(std::move(local)), mesh_(std::move(mesh)), shape_(shape), stored_(stored) {}
 
   local_type local_;
   Mesh mesh_;
   Extents shape_;
+  [[no_unique_address]] Stored stored_;
 };
 
 /// A name for the type of a DTensor, for members and parameters: one placement per axis, dimensions
@@ -257,45 +295,57 @@ namespace detail {
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_over(const MeshState& mesh,
                                              const DTensor<T, Rank, Mesh, P>& x,
-                                             const char* operation, bool reuse) {
-  constexpr const RedistributionSpec& spec = redistribution_spec<P, To, Rank>;
-  auto local = redistribute_local(x.to_local(), spec, mesh, x.shape(), operation, reuse);
+                                             const char* operation, bool reuse,
+                                             const Layout& target) {
+  auto local = redistribute_local(x.to_local(), spec_of<P, To, Rank>(x.actual_layout(), target),
+                                  mesh, x.shape(), operation, reuse);
   if (!reuse) local = unalias(std::move(local), x.to_local());
-  return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape());
+  return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape(), target);
 }
 
 template <class To, class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, To> redistribute_to(const DTensor<T, Rank, Mesh, P>& x,
-                                           const char* operation, bool reuse) {
-  if constexpr (std::is_same_v<P, To>) return x;
-  else return redistribute_over<To>(x.mesh().state(), x, operation, reuse);
+                                           const char* operation, bool reuse,
+                                           const Layout& target) {
+  if constexpr (detail::is_open_list<To>) {
+    if constexpr (std::is_same_v<P, To>)
+      if (x.actual_layout() == target) return x;
+    if (x.mesh().is_member())
+      require_fitting(target, Shape(x.shape()), x.mesh().state(), operation);
+    return redistribute_over<To>(x.mesh().state(), x, operation, reuse, target);
+  } else if constexpr (std::is_same_v<P, To>) return x;
+  else return redistribute_over<To>(x.mesh().state(), x, operation, reuse, target);
 }
 
-template <class To, class T, int Rank, class Mesh, class P>
-Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x) {
+template <class To, class T, int Rank, class Mesh, class P, class Stored>
+Async<DTensor<T, Rank, Mesh, To>> start_redistribute(const DTensor<T, Rank, Mesh, P>& x,
+                                                     const Stored& target) {
   const MeshState& mesh = x.mesh().state();
+  if constexpr (detail::is_open_list<To>)
+    if (mesh.is_member())
+      require_fitting(target.layout, Shape(x.shape()), mesh, "redistribute_async");
   const bool member = mesh.is_member();  // a rank outside the mesh has nothing to do or wait for
   return start_async(typename Mesh::device_type{}, member ? mesh.group() : *mesh.world(),
-                     [x, duplicate = member ? mesh.duplicate() : nullptr] {
-                       if constexpr (std::is_same_v<P, To>) return x;
+                     [x, target, duplicate = member ? mesh.duplicate() : nullptr] {
+                       if constexpr (std::is_same_v<P, To> && !detail::is_open_list<To>) return x;
                        else
                          return redistribute_over<To>(
                              duplicate != nullptr ? *duplicate : x.mesh().state(), x,
-                             "redistribute_async", false);
+                             "redistribute_async", false, layout_in<To, Rank>(target));
                      });
 }
 
-template <class To, class T, int Rank, class Mesh, class P, class Target>
+template <class To, class T, int Rank, class Mesh, class P, class Target, class Stored>
 DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>& x,
-                                                 const Target& mesh) {
+                                                 const Target& mesh, const Stored& target) {
   Shape shape(x.shape());
   const auto& local = x.to_local();
   redistribution::Block block = redistribution::cross_redistribute<typename Mesh::device_type>(
-      layout_of<P, Rank>, layout_of<To, Rank>, {local.storage(), local.view()}, x.mesh().state(),
-      mesh.state(), shape);
+      x.actual_layout(), layout_in<To, Rank>(target), {local.storage(), local.view()},
+      x.mesh().state(), mesh.state(), shape);
   return DTensor<T, Rank, Target, To>::unchecked(
       tensor_of<Tensor<T, Rank, typename Mesh::device_type>>(std::move(block)), mesh,
-      to_array<Rank>(shape));
+      to_array<Rank>(shape), layout_in<To, Rank>(target));
 }
 
 }  // namespace detail

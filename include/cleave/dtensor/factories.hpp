@@ -16,7 +16,8 @@ namespace detail {
 
 /// @param allocate  makes the local part of given extents
 template <class T, std::size_t Rank, class Mesh, class Allocate, class... P>
-auto make_placed(const index_t (&extents)[Rank], const Mesh& mesh, const Allocate& allocate, P...) {
+auto make_placed(const index_t (&extents)[Rank], const Mesh& mesh, const Allocate& allocate,
+                 [[maybe_unused]] P... p) {
   constexpr bool enough_dims = Rank <= std::size_t(max_dims);
   constexpr bool are_placements = (PlacementType<P> && ...);
   constexpr bool one_per_axis = sizeof...(P) == std::size_t(Mesh::axis_count);
@@ -34,10 +35,13 @@ auto make_placed(const index_t (&extents)[Rank], const Mesh& mesh, const Allocat
                   "cleave: a factory does not make Partial tensors; operations make partials");
     const auto shape = std::to_array(extents);
     checked_bytes(extents, int(Rank), sizeof(T));
-    if (!mesh.is_member()) return Result::unchecked(typename Result::local_type(), mesh, shape);
-    const Shape local =
-        local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
-    return Result::unchecked(allocate(to_array<int(Rank)>(local)), mesh, shape);
+    Layout layout = Result::layout;
+    if constexpr (Result::is_open) layout = with_numbers(layout, Placed(p...));
+    if (!mesh.is_member())
+      return Result::unchecked(typename Result::local_type(), mesh, shape, layout);
+    if constexpr (Result::is_open) require_fitting(layout, Shape(shape), mesh.state(), "factory");
+    const Shape local = local_shape(layout, Shape(shape), mesh.extents(), mesh.coordinate());
+    return Result::unchecked(allocate(to_array<int(Rank)>(local)), mesh, shape, layout);
   } else {
     // without a result type, compilers do not report follow-up errors in uses of the result
     return mesh.no_such_tensor;

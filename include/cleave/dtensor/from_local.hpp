@@ -49,14 +49,15 @@ struct LocalPart {
   std::array<index_t, std::size_t(max_dims)> extents{};
   index_t dims = 0;
   index_t dtype = 0;
-  std::array<std::uint64_t, std::size_t(max_axes)> placements{};  ///< codes
+  std::array<std::uint64_t, std::size_t(max_axes)> placements{};  ///< codes, without cut points
+  std::uint64_t cuts = 0;                                         ///< checksum of the cut points
   index_t global_is_given = 0;
   std::array<index_t, std::size_t(max_dims)> global{};
 
   /// Whether the arguments of two ranks describe the same global array.
   bool fits(const LocalPart& other) const {
     return dims == other.dims && dtype == other.dtype && placements == other.placements &&
-           global_is_given == other.global_is_given && global == other.global;
+           cuts == other.cuts && global_is_given == other.global_is_given && global == other.global;
   }
 };
 
@@ -70,6 +71,7 @@ inline std::string describe(const LocalPart& part, int axes) {
   std::string text = std::string(name_of(DType(part.dtype))) + " " +
                      to_string(shape_of(part.extents)) + " under " +
                      to_string(Layout::of_codes(part.placements, axes));
+  if (part.cuts != 0) text += " with cut points of checksum " + std::to_string(part.cuts);
   if (part.global_is_given != 0) text += " of " + to_string(shape_of(part.global));
   return text;
 }
@@ -91,15 +93,38 @@ inline Shape sum_of_extents(const std::vector<LocalPart>& parts, const Layout& l
   return shape;
 }
 
+/// Sets the cut points of axes that have none to those that the local extents make.
+inline void measure_cuts(const std::vector<LocalPart>& parts, const MeshState& mesh,
+                         Layout& layout) {
+  for (int a = 0; a < layout.axes; ++a) {
+    if (layout[a].kind != PlacementKind::cuts || layout[a].number != 0) continue;
+    const int d = layout[a].dim;
+    std::vector<index_t> points(std::size_t(mesh.extents()[a]) + 1, 0);
+    for (std::size_t r = 0; r < parts.size(); ++r) {  // as in sum_of_extents
+      const Shape at = coordinate_of(mesh.extents(), index_t(r));
+      bool counts = true;
+      for (int b = 0; b < layout.axes; ++b) counts = counts && (layout[b].shards(d) || at[b] == 0);
+      if (counts) points[std::size_t(at[a]) + 1] += parts[r].extents[std::size_t(d)];
+    }
+    for (std::size_t i = 1; i < points.size(); ++i) points[i] += points[i - 1];
+    layout[a].number = number_of_points(points);
+  }
+}
+
 /// The global shape: the given one, or the sum of the local extents.
 ///
+/// @param layout  receives the cut points of axes that have none
 /// @param given  null to compute the shape from the local extents
 /// @collective   every rank of the mesh
 /// @throws Error on every rank if the arguments of the ranks disagree, or the extents of a rank
 ///         differ from those that its placements assign to it
-inline Shape agree_on_parts(const View& local, const Layout& layout, const Shape* given,
+inline Shape agree_on_parts(const View& local, Layout& layout, const Shape* given,
                             const MeshState& mesh) {
-  LocalPart mine{local.extents.values, local.extents.dims, index_t(local.dtype), layout.codes()};
+  Layout kinds = layout;
+  for (int a = 0; a < layout.axes; ++a)
+    if (layout[a].kind == PlacementKind::cuts) kinds[a].number = 0;
+  LocalPart mine{local.extents.values, local.extents.dims, index_t(local.dtype), kinds.codes()};
+  if (!(kinds == layout)) mine.cuts = layout.checksum();
   if (given != nullptr) {
     mine.global_is_given = 1;
     mine.global = given->values;
@@ -114,6 +139,10 @@ inline Shape agree_on_parts(const View& local, const Layout& layout, const Shape
                   {.mesh = mesh.describe(), .rank = mesh.world_rank()});
   const int dims = local.extents.dims;
   const Shape shape = given != nullptr ? *given : sum_of_extents(all, layout, mesh, dims);
+  measure_cuts(all, mesh, layout);
+  if (const std::string misfit = misfit_of_cuts(layout, shape, mesh.extents()); !misfit.empty())
+    throw Error("from_local", misfit,
+                {to_string(shape), to_string(layout), mesh.describe(), mesh.world_rank()});
   for (std::size_t r = 0; r < all.size(); ++r) {
     const Shape expected =
         local_shape(layout, shape, mesh.extents(), coordinate_of(mesh.extents(), index_t(r)));
@@ -153,7 +182,8 @@ void replace_replicas(Tensor<T, Rank, Device>& local, const Layout& layout, cons
 /// Makes one global array of local tensors; its shape follows from theirs.
 ///
 /// Always compares the arguments of all ranks and checks their extents against the
-/// placements: uneven parts that do not follow them would gather wrongly. With `run_check`,
+/// placements: uneven parts that do not follow them would gather wrongly. `Cuts<d>{}` without
+/// points takes parts of any extents, and gets the points that these make. With `run_check`,
 /// replicas are broadcast from the first rank of their axes, into a copy: the caller's tensors do
 /// not change.
 ///
@@ -163,40 +193,54 @@ void replace_replicas(Tensor<T, Rank, Device>& local, const Layout& layout, cons
 ///         differ, or the first rank whose extents are not those of the part that it owns
 template <class T, int Rank, class Mesh, class... P>
 auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh,
-                Placements<P...>, FromLocalOptions options = {}) {
+                [[maybe_unused]] const Placements<P...>& placements,
+                FromLocalOptions options = {}) {
   static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
                 "cleave: from_local takes exactly one placement per mesh axis");
   using Result = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
-  if (!mesh.is_member()) return Result::unchecked(typename Result::local_type(), mesh, {});
-  const Shape shape = detail::agree_on_parts(local.view(), Result::layout, nullptr, mesh.state());
-  if (options.run_check) detail::replace_replicas(local, Result::layout, mesh.state());
-  return Result::unchecked(std::move(local), mesh, to_array<Rank>(shape));
+  Layout layout = Result::layout;
+  if constexpr (Result::is_open) layout = detail::with_numbers(layout, placements);
+  if (!mesh.is_member()) return Result::unchecked(typename Result::local_type(), mesh, {}, layout);
+  const Shape shape = detail::agree_on_parts(local.view(), layout, nullptr, mesh.state());
+  if (options.run_check) detail::replace_replicas(local, layout, mesh.state());
+  return Result::unchecked(std::move(local), mesh, to_array<Rank>(shape), layout);
 }
 /// The same with a given global shape: checks this rank's part only, without communication, unless
-/// `run_check` requests the checks of the form without a shape.
+/// `run_check`, or `Cuts` without points, requests the checks of the form without a shape.
 ///
 ///     from_local(part, mesh, Shard<0>{}, Replicate{}, {1797, 64})
 ///
-/// @collective with `run_check`: every rank of the mesh
+/// @collective with `run_check`, or `Cuts` without points: every rank of the mesh
 /// @throws Error if the local extents are not those that this rank owns, or a global extent is
 ///         negative; with `run_check` on every rank
 template <class T, int Rank, class Mesh, class... P>
 auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& mesh,
-                Placements<P...>, const std::array<index_t, std::size_t(Rank)>& shape,
+                [[maybe_unused]] const Placements<P...>& placements,
+                const std::array<index_t, std::size_t(Rank)>& shape,
                 FromLocalOptions options = {}) {
   static_assert(sizeof...(P) == std::size_t(Mesh::axis_count),
                 "cleave: from_local takes exactly one placement per mesh axis");
   using Result = DTensor<T, Rank, Mesh, normalized_t<Placements<P...>, Rank>>;
   detail::checked_bytes(shape.data(), Rank, sizeof(T));
-  if (options.run_check && mesh.is_member()) {
+  Layout layout = Result::layout;
+  if constexpr (Result::is_open) layout = detail::with_numbers(layout, placements);
+  bool measures = false;  // cut points
+  if constexpr (Result::is_open)
+    measures = layout.axes_where([](const Placement& p) {
+      return p.kind == PlacementKind::cuts && p.number == 0;
+    }) != 0;
+  if ((options.run_check || measures) && mesh.is_member()) {
     const Shape given(shape);
-    detail::agree_on_parts(local.view(), Result::layout, &given, mesh.state());
-    detail::replace_replicas(local, Result::layout, mesh.state());
+    detail::agree_on_parts(local.view(), layout, &given, mesh.state());
+    if (options.run_check) detail::replace_replicas(local, layout, mesh.state());
   }
-  const auto result = Result::unchecked(std::move(local), mesh, shape);
+  const auto result = Result::unchecked(std::move(local), mesh, shape, layout);
   Shape owned = Shape::filled(Rank, 0);
-  if (mesh.is_member())
-    owned = local_shape(Result::layout, Shape(shape), mesh.extents(), mesh.coordinate());
+  if (mesh.is_member()) {
+    if constexpr (Result::is_open)
+      detail::require_fitting(layout, Shape(shape), mesh.state(), "from_local");
+    owned = local_shape(layout, Shape(shape), mesh.extents(), mesh.coordinate());
+  }
   const Shape passed(result.to_local().shape());
   if (!(owned == passed))
     throw Error("from_local",
@@ -209,26 +253,26 @@ auto from_local(Tensor<T, Rank, typename Mesh::device_type> local, const Mesh& m
 
 /// Placements as separate arguments.
 template <detail::LocalArray X, class Mesh, PlacementType First, PlacementType... P>
-auto from_local(X local, const Mesh& mesh, First, P...) {
-  return from_local(std::move(local), mesh, Placements<First, P...>{});
+auto from_local(X local, const Mesh& mesh, First first, P... p) {
+  return from_local(std::move(local), mesh, Placements<First, P...>(first, p...));
 }
 /// The same with a given global shape, for meshes of up to four axes; for more, pass `Placements`.
 template <detail::LocalArray X, class Mesh, PlacementType A>
-auto from_local(X local, const Mesh& mesh, A, const detail::ExtentsOf<X>& shape) {
-  return from_local(std::move(local), mesh, Placements<A>{}, shape);
+auto from_local(X local, const Mesh& mesh, A a, const detail::ExtentsOf<X>& shape) {
+  return from_local(std::move(local), mesh, Placements<A>(a), shape);
 }
 template <detail::LocalArray X, class Mesh, PlacementType A, PlacementType B>
-auto from_local(X local, const Mesh& mesh, A, B, const detail::ExtentsOf<X>& shape) {
-  return from_local(std::move(local), mesh, Placements<A, B>{}, shape);
+auto from_local(X local, const Mesh& mesh, A a, B b, const detail::ExtentsOf<X>& shape) {
+  return from_local(std::move(local), mesh, Placements<A, B>(a, b), shape);
 }
 template <detail::LocalArray X, class Mesh, PlacementType A, PlacementType B, PlacementType C>
-auto from_local(X local, const Mesh& mesh, A, B, C, const detail::ExtentsOf<X>& shape) {
-  return from_local(std::move(local), mesh, Placements<A, B, C>{}, shape);
+auto from_local(X local, const Mesh& mesh, A a, B b, C c, const detail::ExtentsOf<X>& shape) {
+  return from_local(std::move(local), mesh, Placements<A, B, C>(a, b, c), shape);
 }
 template <detail::LocalArray X, class Mesh, PlacementType A, PlacementType B, PlacementType C,
           PlacementType D>
-auto from_local(X local, const Mesh& mesh, A, B, C, D, const detail::ExtentsOf<X>& shape) {
-  return from_local(std::move(local), mesh, Placements<A, B, C, D>{}, shape);
+auto from_local(X local, const Mesh& mesh, A a, B b, C c, D d, const detail::ExtentsOf<X>& shape) {
+  return from_local(std::move(local), mesh, Placements<A, B, C, D>(a, b, c, d), shape);
 }
 /// Only a message: the argument is no tensor.
 template <class X, class Mesh, class... P>

@@ -19,12 +19,12 @@ redistribution::Needs needs_of(const DTensor<T, Rank, Mesh, P>& x, const Layout&
   static_assert(layout_of<P, Rank>.is_box(),
                 "cleave: ranks read boxes of tensors whose parts are boxes, not of a BlockCyclic "
                 "one; redistribute it to Shard first");
-  return {{layout_of<P, Rank>}, {result}, Shape(x.shape()), result_shape};
+  return {{x.actual_layout()}, {result}, Shape(x.shape()), result_shape};
 }
 
 /// The elements of x that this rank's part of a result reads: `needs.box`.
 ///
-///     auto needs = needs_of(x, x.layout, Shape(x.shape()));
+///     auto needs = needs_of(x, x.actual_layout(), Shape(x.shape()));
 ///     needs.maps[0] = {1, 1, -1, 1};              // one row above and one below
 ///     auto rows = needed_box(x, needs);           // [own rows + 2, columns]
 ///

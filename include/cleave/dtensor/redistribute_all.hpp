@@ -16,21 +16,27 @@ namespace cleave {
 template <class X, class To>
 struct Redistribution {
   X tensor;
+  [[no_unique_address]] detail::StoredLayout<detail::is_open_list<To>> target{};
 };
 
 /// One argument of `redistribute_all`: `to(x, Shard<0>{}, Replicate{})`.
 template <class T, int Rank, class Mesh, class P, class... Q>
-auto to(const DTensor<T, Rank, Mesh, P>& x, Q...) {
+auto to(const DTensor<T, Rank, Mesh, P>& x, Q... q) {
   using To = decltype(detail::target_placements<Rank, Mesh, Q...>());
-  return Redistribution<DTensor<T, Rank, Mesh, P>, To>{x};
+  const auto target = detail::stored_of<To, Rank>(Placements<Q...>(q...));
+  if constexpr (detail::is_open_list<To>)
+    if (x.mesh().is_member())
+      detail::require_fitting(target.layout, Shape(x.shape()), x.mesh().state(),
+                              "redistribute_all");
+  return Redistribution<DTensor<T, Rank, Mesh, P>, To>{x, target};
 }
 
 namespace detail {
 
 /// The type-erased form of one argument. @param x  must outlive the result
 template <class To, class T, int Rank, class Mesh, class P>
-redistribution::Part part_of(const DTensor<T, Rank, Mesh, P>& x) {
-  constexpr const RedistributionSpec& spec = redistribution_spec<P, To, Rank>;
+redistribution::Part part_of(const DTensor<T, Rank, Mesh, P>& x, const Layout& target) {
+  const RedistributionSpec& spec = spec_of<P, To, Rank>(x.actual_layout(), target);
   const auto& local = x.to_local();
   return {spec.plan,
           spec.source,
@@ -47,11 +53,13 @@ template <class A, class B>
 }
 
 template <class To, class T, int Rank, class Mesh, class P>
-auto result_of(const DTensor<T, Rank, Mesh, P>& x, const redistribution::Block& block) {
+auto result_of(const DTensor<T, Rank, Mesh, P>& x, const redistribution::Block& block,
+               const Layout& target) {
   using Local = Tensor<T, Rank, typename Mesh::device_type>;
   auto local = tensor_of<Local>(block);
-  if constexpr (!std::is_same_v<P, To>) local = unalias(std::move(local), x.to_local());
-  return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape());
+  if constexpr (!std::is_same_v<P, To> || detail::is_open_list<To>)
+    local = unalias(std::move(local), x.to_local());
+  return DTensor<T, Rank, Mesh, To>::unchecked(std::move(local), x.mesh(), x.shape(), target);
 }
 
 }  // namespace detail
@@ -80,35 +88,44 @@ auto redistribute_all(const Redistribution<X, To>&... part) {
   if (!first.mesh().is_member())
     return std::tuple(
         DTensor<typename X::value_type, X::dims, typename X::mesh_type, To>::unchecked(
-            part.tensor.to_local(), part.tensor.mesh(), part.tensor.shape())...);
+            part.tensor.to_local(), part.tensor.mesh(), part.tensor.shape(),
+            detail::layout_in<To, X::dims>(part.target))...);
   using Device = typename std::remove_cvref_t<decltype(first)>::device_type;
-  std::array<redistribution::Part, sizeof...(X)> parts{detail::part_of<To>(part.tensor)...};
+  std::array<redistribution::Part, sizeof...(X)> parts{
+      detail::part_of<To>(part.tensor, detail::layout_in<To, X::dims>(part.target))...};
   redistribution::run_all<Device>(parts);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::tuple(detail::result_of<To>(part.tensor, parts[I].block)...);
+    return std::tuple(detail::result_of<To>(part.tensor, parts[I].block,
+                                            detail::layout_in<To, X::dims>(part.target))...);
   }(std::index_sequence_for<X...>{});
 }
 
 namespace detail {
 
 template <class T, int Rank, class Mesh, class P, class... Q>
-auto redistribute_list(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors) {
+auto redistribute_list(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors,
+                       const Placements<Q...>& placements) {
   using From = DTensor<T, Rank, Mesh, P>;
   using To = decltype(target_placements<Rank, Mesh, Q...>());
+  const auto stored = stored_of<To, Rank>(placements);
+  const Layout& target = layout_in<To, Rank>(stored);
   std::vector<DTensor<T, Rank, Mesh, To>> results;
   results.reserve(tensors.size());
   std::vector<redistribution::Part> parts;
   parts.reserve(tensors.size());
   for (const From& x : tensors) {
     if (!(x.mesh().state() == tensors[0].mesh().state())) throw_different_meshes(tensors[0], x);
-    if (x.mesh().is_member()) parts.push_back(part_of<To>(x));
+    if (!x.mesh().is_member()) continue;
+    if constexpr (detail::is_open_list<To>)
+      require_fitting(target, Shape(x.shape()), x.mesh().state(), "redistribute_all");
+    parts.push_back(part_of<To>(x, target));
   }
   redistribution::run_all<typename Mesh::device_type>(parts);
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (parts.empty())
       results.push_back(DTensor<T, Rank, Mesh, To>::unchecked(
-          tensors[i].to_local(), tensors[i].mesh(), tensors[i].shape()));
-    else results.push_back(result_of<To>(tensors[i], parts[i].block));
+          tensors[i].to_local(), tensors[i].mesh(), tensors[i].shape(), target));
+    else results.push_back(result_of<To>(tensors[i], parts[i].block, target));
   return results;
 }
 
@@ -122,8 +139,8 @@ auto redistribute_list(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors) {
 /// @collective every rank of the mesh, with the same number of tensors
 /// @throws Error if the tensors are on different meshes
 template <class T, int Rank, class Mesh, class P, PlacementType... Q>
-auto redistribute_all(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors, Q...) {
-  return detail::redistribute_list<T, Rank, Mesh, P, Q...>(tensors);
+auto redistribute_all(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors, Q... q) {
+  return detail::redistribute_list(tensors, Placements<Q...>(q...));
 }
 
 }  // namespace cleave

@@ -22,7 +22,8 @@ namespace cleave::detail {
 template <class Source, class Target, int Dims>
 inline constexpr Plan plan_of = make_plan(layout_of<Source, Dims>, layout_of<Target, Dims>, Dims);
 
-/// Two layouts and the plan between them; null if the plan depends on the sizes.
+/// Two layouts and the plan between them; null if the plan depends on sizes, or on blocks and cut
+/// points.
 struct RedistributionSpec {
   Layout source{};
   Layout target{};
@@ -32,10 +33,19 @@ struct RedistributionSpec {
 template <class Source, class Target, int Dims>
 inline constexpr RedistributionSpec redistribution_spec = [] {
   RedistributionSpec spec{layout_of<Source, Dims>, layout_of<Target, Dims>};
-  if constexpr (!sizes_decide(layout_of<Source, Dims>, layout_of<Target, Dims>, Dims))
+  if constexpr (!is_open_list<Source> && !is_open_list<Target> &&
+                !sizes_decide(layout_of<Source, Dims>, layout_of<Target, Dims>, Dims))
     spec.plan = &plan_of<Source, Target, Dims>;
   return spec;
 }();
+
+/// The same between actual layouts of those types: a constant, unless a type leaves them open.
+template <class Source, class Target, int Dims>
+constexpr decltype(auto) spec_of(const Layout& source, const Layout& target) {
+  if constexpr (is_open_list<Source> || is_open_list<Target>)
+    return RedistributionSpec{source, target};
+  else return (redistribution_spec<Source, Target, Dims>);
+}
 
 /// Makes a Tensor of type-erased local elements.
 template <class Local>

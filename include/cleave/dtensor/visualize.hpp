@@ -119,7 +119,7 @@ std::string draw(const L& layout, const Shape& shape, const MeshState& mesh) {
 /// @collective none
 template <class T, int Rank, class Mesh, class P>
 std::string visualize_sharding(const DTensor<T, Rank, Mesh, P>& x) {
-  return detail::draw(x.layout, Shape(x.shape()), x.mesh().state());
+  return detail::draw(x.actual_layout(), Shape(x.shape()), x.mesh().state());
 }
 
 /// The type with its extents in short notation: `f32[1797@dp, 64@tp] on dp=2 x tp=2`.

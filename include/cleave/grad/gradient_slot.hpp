@@ -26,7 +26,8 @@ Tensor<T, Rank, Device> hollow(const Tensor<T, Rank, Device>& x) {
 }
 template <class T, int Rank, class Mesh, class P>
 DTensor<T, Rank, Mesh, P> hollow(const DTensor<T, Rank, Mesh, P>& x) {
-  return DTensor<T, Rank, Mesh, P>::unchecked(hollow(x.to_local()), x.mesh(), x.shape());
+  return DTensor<T, Rank, Mesh, P>::unchecked(hollow(x.to_local()), x.mesh(), x.shape(),
+                                              x.actual_layout());
 }
 
 /// The number of in-place changes to the elements of a value.
@@ -77,7 +78,8 @@ struct Slot : RecordBase {
 template <class G>
 constexpr G added(const G& a, const G& b) {
   if constexpr (is_dtensor<G>)
-    return G::unchecked(cleave::add(a.to_local(), b.to_local()), a.mesh(), a.shape());
+    return G::unchecked(cleave::add(a.to_local(), b.to_local()), a.mesh(), a.shape(),
+                        a.actual_layout());
   else return cleave::add(a, b);
 }
 
@@ -88,7 +90,7 @@ constexpr G writable(const G& g) {
   if constexpr (is_dtensor<G>) {
     const auto& local = g.to_local();
     if (local.storage().use_count() != 1 || !cleave::detail::has_distinct_elements(local.view()))
-      return G::unchecked(local.clone(), g.mesh(), g.shape());
+      return G::unchecked(local.clone(), g.mesh(), g.shape(), g.actual_layout());
   } else if constexpr (is_tensor<G>) {
     if (g.storage().use_count() != 1 || !cleave::detail::has_distinct_elements(g.view()))
       return g.clone();

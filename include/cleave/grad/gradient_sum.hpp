@@ -185,7 +185,7 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
     if constexpr (More > Rank) {
       add(cleave::sum(g, dim<0>{}), x);
     } else {
-      Part part{g.layout, g.to_local()};
+      Part part{g.actual_layout(), g.to_local()};
       if (const unsigned mask = repeated_dims(g, x); mask != 0) {
         part.local = sum_repeated(part.local, mask);
         for (int a = 0; a < part.layout.axes; ++a)
@@ -220,7 +220,7 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
   ///
   /// @collective every rank of the mesh, if contributions have to be redistributed
   Part collect(const X& x, AxisMask left = 0) const {
-    Layout to = gradient_t<X>::layout;
+    Layout to = gradient_t<X>::layout.with_numbers_of(x.actual_layout());
     const auto leave_partial = [&](const Part& part) {
       for (int a = 0; a < to.axes; ++a)
         if ((left >> a & 1u) && part.layout[a].is_partial()) to[a] = part.layout[a];
@@ -233,7 +233,7 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
   }
 
   gradient_t<X> settle(const X& x) const {
-    return gradient_t<X>::unchecked(collect(x).local, x.mesh(), x.shape());
+    return gradient_t<X>::unchecked(collect(x).local, x.mesh(), x.shape(), x.actual_layout());
   }
 
  private:

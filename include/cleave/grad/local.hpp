@@ -24,7 +24,7 @@ struct ToLocal {
   static constexpr unsigned gradient_reads = 0;
   template <class G, class Y, class T, int Rank, class Mesh, class Q>
   static auto gradient(wrt<0>, const G& g, const Y&, const DTensor<T, Rank, Mesh, Q>& x) {
-    return DTensor<T, Rank, Mesh, P>::unchecked(g, x.mesh(), x.shape());
+    return DTensor<T, Rank, Mesh, P>::unchecked(g, x.mesh(), x.shape(), x.actual_layout());
   }
 };
 
@@ -37,8 +37,8 @@ struct FromLocal {
     requires is_dtensor<G>
   static auto gradient(wrt<0>, const G& g, const Y& y, const X& x) {
     if (!y.mesh().is_member()) return zeros_like(x);
-    return tape::addend_gradient<Extreme, Product>(g.to_local(), y.to_local(), Y::layout, y.shape(),
-                                                   y.mesh().state());
+    return tape::addend_gradient<Extreme, Product>(g.to_local(), y.to_local(), y.actual_layout(),
+                                                   y.shape(), y.mesh().state());
   }
 };
 

@@ -19,7 +19,8 @@ struct RedistributeAcross {
   static auto gradient(wrt<0>, const G& g, const Y&, const X& x) {
     const auto& source = detail::innermost(x);
     using Gradient = gradient_t<std::remove_cvref_t<decltype(source)>>;
-    return g.redistribute(source.mesh(), typename Gradient::placements_type{});
+    return g.redistribute(source.mesh(), detail::placements_as<typename Gradient::placements_type>(
+                                             source.actual_layout()));
   }
 };
 

@@ -94,8 +94,8 @@ class Tracked : public RefusedElements<Tracked<X>> {
   /// The same value on another mesh; its gradient is redistributed back to the mesh of this value.
   template <class Mesh, PlacementType... P>
     requires is_device_mesh<Mesh>
-  auto redistribute(const Mesh& mesh, P...) const {
-    return tape::redistribute_across(*this, mesh, Placements<P...>{});
+  auto redistribute(const Mesh& mesh, P... p) const {
+    return tape::redistribute_across(*this, mesh, Placements<P...>(p...));
   }
   template <class Mesh, class... P>
     requires is_device_mesh<Mesh>

@@ -21,7 +21,7 @@ std::string type_of_parameter(const X& x) {
     text += to_string(Shape(x.shape()));
     if constexpr (is_lazy<X>) text += " not initialised yet";
     else if constexpr (is_dtensor<X>)
-      text += " " + to_string(X::layout) + " on " + x.mesh().describe();
+      text += " " + to_string(x.actual_layout()) + " on " + x.mesh().describe();
     return text;
   }
 }

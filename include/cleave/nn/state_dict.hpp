@@ -24,9 +24,9 @@ struct HostElements {
 struct StateEntry {
   std::string name;
   DType dtype;
-  Shape shape;            ///< global extents
-  const Layout* layout;   ///< null for a Tensor, which is the same on all ranks
-  const MeshState* mesh;  ///< null for a Tensor
+  Shape shape;                           ///< global extents
+  std::shared_ptr<const Layout> layout;  ///< null for a Tensor, which is the same on all ranks
+  const MeshState* mesh;                 ///< null for a Tensor
   std::shared_ptr<void> tensor;
   tape::RecordBase* leaf;                     ///< of a tracked parameter, else null
   HostElements (*fetch)(const void* tensor);  ///< this rank's elements
@@ -102,7 +102,8 @@ StateEntry entry_of(const std::string& name, const X& x) {
                   "cleave: a Partial tensor cannot be saved as state; redistribute it");
     StateEntry entry = entry_of(name, x.to_local());
     entry.shape = Shape(x.shape());
-    entry.layout = &X::layout;
+    if constexpr (X::is_open) entry.layout = std::make_shared<Layout>(x.actual_layout());
+    else entry.layout = {std::shared_ptr<const void>(), &X::layout};  // a constant
     entry.mesh = &x.mesh().state();
     if constexpr (!X::layout.is_box()) entry.fetch_box = &fetch_box_of<typename X::local_type>;
     return entry;

@@ -65,8 +65,8 @@ View own_gradient_of(tape::RecordBase* record) {
   const auto& local = local_of(*gradient);
   if (local.shared() || !local.contiguous()) {
     if constexpr (is_dtensor<X>)
-      gradient.emplace(
-          gradient_t<X>::unchecked(local.clone(), gradient->mesh(), gradient->shape()));
+      gradient.emplace(gradient_t<X>::unchecked(local.clone(), gradient->mesh(), gradient->shape(),
+                                                gradient->actual_layout()));
     else gradient.emplace(local.clone());
   }
   return local_of(*gradient).view();
@@ -90,7 +90,7 @@ auto trained(const Tracked<X>& x) {
                                           &local_of(x.value()).storage()};
   if (leaf.gradient) result.gradient = local_of(*leaf.gradient).view();
   if constexpr (is_dtensor<X>) {
-    result.layout = &X::layout;
+    result.layout = &x.value().actual_layout();
     result.mesh = &x.mesh().state();
   }
   return result;
@@ -162,7 +162,7 @@ auto zeros_like(const X& x) {
   const auto& local = local_of(x);
   std::remove_cvref_t<decltype(local)> zeros(local.shape());
   zeros.fill_(typename X::value_type(0));
-  if constexpr (is_dtensor<X>) return X::unchecked(zeros, x.mesh(), x.shape());
+  if constexpr (is_dtensor<X>) return X::unchecked(zeros, x.mesh(), x.shape(), x.actual_layout());
   else return zeros;
 }
 

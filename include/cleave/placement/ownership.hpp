@@ -8,6 +8,7 @@
 //   Balanced       the first N mod n coordinates own floor(N / n) + 1 indices, the others one less
 //   BlockCyclic    block b = [b nb, (b + 1) nb) belongs to coordinate b mod n
 //   Owned          one coordinate owns all
+//   Cuts           coordinate c owns [points[c], points[c + 1]), as far as it is in [0, N)
 //
 // Several axes on one dimension apply in the order of the axes, each to the local indices that the
 // ones before leave: for parts that are ranges, to the range that is left.
@@ -45,7 +46,9 @@ class DimCut {
   };
 
   /// @pre extent >= 0, parts > 0
-  /// @throws Error if the owner of an Owned placement is not a rank of the axis
+  /// @throws Error if the owner of an Owned placement is not a rank of the axis, or the block or
+  /// the
+  ///         cut points are not known
   constexpr DimCut(index_t extent, index_t parts, const Placement& how = Placement::shard(0))
       : extent_(std::uint64_t(extent)),
         parts_(std::uint64_t(parts)),
@@ -53,6 +56,8 @@ class DimCut {
                                                 : std::uint64_t(how.number)),
         kind_(how.kind) {
     if (kind_ == PlacementKind::owned && how.number >= parts) throw_no_owner(how, parts);
+    if (how.is_open()) throw_open(how);
+    if (kind_ == PlacementKind::cuts) points_ = &detail::cut_points(how.number);
   }
 
   /// The number of indices of a part. @pre 0 <= part < parts
@@ -66,7 +71,11 @@ class DimCut {
 
   /// The size of the longest part.
   constexpr index_t longest() const {
-    return kind_ == PlacementKind::owned ? index_t(extent_) : size(0);
+    if (kind_ == PlacementKind::owned) return index_t(extent_);
+    index_t most = size(0);
+    for (index_t p = 1; kind_ == PlacementKind::cuts && p < index_t(parts_); ++p)
+      most = size(p) > most ? size(p) : most;
+    return most;
   }
 
   /// The indices of a part. @pre 0 <= part < parts; the parts are ranges
@@ -108,6 +117,8 @@ class DimCut {
   /// Whether all parts are of the same length.
   constexpr bool is_even() const {
     if (kind_ == PlacementKind::owned) return parts_ == 1 || extent_ == 0;
+    for (index_t p = 1; kind_ == PlacementKind::cuts && p < index_t(parts_); ++p)
+      if (size(p) != size(0)) return false;
     return std::uint64_t(size(0)) * parts_ == extent_;
   }
 
@@ -119,6 +130,11 @@ class DimCut {
         return part * (extent_ / parts_) + (part < longer ? part : longer);
       }
       case PlacementKind::owned: return part <= block_ ? 0 : extent_;
+      case PlacementKind::cuts: {
+        if (part >= parts_ || part >= std::uint64_t(points_->parts)) return extent_;
+        const auto first = std::uint64_t(points_->at[part]);
+        return first < extent_ ? first : extent_;
+      }
       default: {
         const std::uint64_t first = part * block_;
         return first < extent_ ? first : extent_;
@@ -134,6 +150,14 @@ class DimCut {
         return index < edge ? index / (each + 1) : longer + (index - edge) / each;
       }
       case PlacementKind::owned: return block_;
+      case PlacementKind::cuts: {  // the last part that does not begin behind the index
+        std::uint64_t low = 0, high = std::uint64_t(points_->parts);
+        for (high = high < parts_ ? high : parts_; high - low > 1;) {
+          const std::uint64_t middle = (low + high) / 2;
+          (std::uint64_t(points_->at[middle]) <= index ? low : high) = middle;
+        }
+        return low;
+      }
       default: return index / block_;
     }
   }
@@ -143,10 +167,40 @@ class DimCut {
                                  std::to_string(parts) + " ranks does not have");
   }
 
+  [[noreturn]] static void throw_open(const Placement& how) {
+    throw Error("ownership",
+                to_string(how) + (how.kind == PlacementKind::cuts
+                                      ? " has no cut points: pass Cuts<dim>{0, .., "
+                                        "extent}, one point more than ranks"
+                                      : " has no block: pass BlockCyclic<dim>(block)"));
+  }
+
   std::uint64_t extent_, parts_;  // no sum of theirs overflows
   std::uint64_t block_;           ///< of Owned, the owner
   PlacementKind kind_;
+  const detail::CutPoints* points_ = nullptr;  ///< of Cuts
 };
+
+/// Why the blocks and the cut points of a layout do not fit a tensor and a mesh; empty if they do.
+inline std::string misfit_of_cuts(const Layout& layout, const Shape& shape, const Shape& mesh) {
+  for (int a = 0; a < layout.axes; ++a) {
+    const Placement& p = layout[a];
+    if (p.kind == PlacementKind::block_cyclic && p.number <= 0)
+      return "BlockCyclic<" + std::to_string(int(p.dim)) +
+             "> requires a block of at least 1, not " + std::to_string(p.number);
+    if (p.kind != PlacementKind::cuts) continue;
+    if (p.number == 0)
+      return "Cuts<" + std::to_string(int(p.dim)) + "> requires cut points: Cuts<" +
+             std::to_string(int(p.dim)) + ">{0, .., extent}";
+    const detail::CutPoints& points = detail::cut_points(p.number);
+    if (points.parts != mesh[a] || points.at[points.parts] != shape[p.dim])
+      return to_string(p) + " makes " + std::to_string(points.parts) + " parts of " +
+             std::to_string(points.at[points.parts]) + " indices; axis " + std::to_string(a) +
+             " has " + std::to_string(mesh[a]) + " ranks, the dimension has " +
+             std::to_string(shape[p.dim]) + " indices";
+  }
+  return {};
+}
 
 /// The chunk of [0, extent) that coordinate `part` of `parts` owns. @pre 0 <= part < parts
 constexpr IndexRange shard_range(index_t extent, index_t parts, index_t part) {

@@ -1,6 +1,6 @@
-// Placements of a tensor on the axes of a mesh: as types, which users write, and as values, with
+// Placements of a tensor on all axes of a mesh: as types, which users write, and as values, with
 // which planner and solver compute. `layout_of` converts types to values, `placements_t` values to
-// types.
+// types. Of cuts that a program chooses at run time, types have the kind, values the number too.
 #pragma once
 
 #include <array>
@@ -11,111 +11,9 @@
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/reduce_op.hpp>
+#include <cleave/placement/placement_kinds.hpp>
 
 namespace cleave {
-
-/// The ranks of the axis own consecutive chunks of dimension `Dim`; -1 is the last dimension.
-template <int Dim>
-struct Shard {
-  static constexpr int dim = Dim;
-};
-
-/// The ranks of the axis own consecutive parts of dimension `Dim` whose extents differ by at most
-/// one, the longer parts first.
-template <int Dim>
-struct Balanced {
-  static constexpr int dim = Dim;
-};
-
-/// Blocks of `Block` indices of dimension `Dim` are dealt to the ranks of the axis in turn. A rank
-/// stores its indices in ascending order, without gaps: as ScaLAPACK does from process 0 on.
-template <int Dim, int Block>
-struct BlockCyclic {
-  static constexpr int dim = Dim;
-};
-
-/// Rank `Owner` of the axis has all values; the parts of the others have extent 0 in dimension
-/// `Dim`.
-template <int Owner = 0, int Dim = 0>
-struct Owned {
-  static constexpr int dim = Dim;
-};
-
-/// Every rank of the axis has the same values.
-struct Replicate {};
-
-/// Every rank of the axis has an addend (factor, candidate, ..) of the value; `Op` is the pending
-/// reduction. Operations produce it; a DTensor cannot be distributed or redistributed to it.
-template <ReductionType Op = Sum>
-struct Partial {
-  using op = Op;
-};
-
-/// One placement per axis of the mesh, in the order of the axes.
-template <class... P>
-struct Placements {
-  static constexpr int size = int(sizeof...(P));
-};
-
-/// The kind of a placement.
-enum class PlacementKind : std::uint8_t {
-  replicate,
-  shard,
-  partial,
-  balanced,
-  block_cyclic,
-  owned
-};
-
-/// A placement as a value.
-struct Placement {
-  PlacementKind kind = PlacementKind::replicate;
-  std::int8_t dim = 0;          ///< of a placement that shards
-  ReduceOp op = ReduceOp::sum;  ///< of a partial
-  std::int32_t number = 0;  ///< the block of a block-cyclic placement, the owner of an owned one
-
-  static constexpr Placement replicate() { return {}; }
-  static constexpr Placement shard(int dim) {
-    return {PlacementKind::shard, std::int8_t(dim), ReduceOp::sum};
-  }
-  static constexpr Placement partial(ReduceOp op) { return {PlacementKind::partial, 0, op}; }
-  static constexpr Placement balanced(int dim) {
-    return {PlacementKind::balanced, std::int8_t(dim)};
-  }
-  static constexpr Placement block_cyclic(int dim, int block) {
-    return {PlacementKind::block_cyclic, std::int8_t(dim), ReduceOp::sum, block};
-  }
-  static constexpr Placement owned(int owner, int dim) {
-    return {PlacementKind::owned, std::int8_t(dim), ReduceOp::sum, owner};
-  }
-  /// A placement that shards, of another dimension.
-  constexpr Placement along(int other) const { return {kind, std::int8_t(other), op, number}; }
-
-  constexpr bool is_replicate() const { return kind == PlacementKind::replicate; }
-  /// Whether the ranks of the axis own parts of a dimension: `dim`.
-  constexpr bool shards() const { return kind != PlacementKind::replicate && !is_partial(); }
-  /// Whether the indices that a rank owns follow each other.
-  constexpr bool is_box() const { return kind != PlacementKind::block_cyclic; }
-  /// Whether it shards in another way than by chunks, as `Shard` does.
-  constexpr bool is_other_cut() const { return kind > PlacementKind::partial; }
-  /// Whether they own parts of dimension d.
-  constexpr bool shards(int d) const { return shards() && dim == d; }
-  constexpr bool is_partial() const { return kind == PlacementKind::partial; }
-
-  /// A number that determines the placement: a template argument. Below 256 if `number` is 0.
-  constexpr std::uint64_t code() const {
-    const unsigned payload = shards() ? unsigned(dim) : unsigned(op);
-    return std::uint64_t(std::uint32_t(number)) << 8 | unsigned(kind) << 4 | (payload & 0xfu);
-  }
-  static constexpr Placement of_code(std::uint64_t code) {
-    const auto kind = PlacementKind(code >> 4 & 0xfu);
-    if (kind == PlacementKind::replicate) return replicate();
-    if (kind == PlacementKind::partial) return partial(ReduceOp(code & 0xfu));
-    return {kind, std::int8_t(code & 0xfu), ReduceOp::sum, std::int32_t(code >> 8)};
-  }
-
-  friend constexpr bool operator==(const Placement&, const Placement&) = default;
-};
 
 /// The placements of a tensor on all axes of a mesh, as a value.
 struct Layout {
@@ -150,6 +48,22 @@ struct Layout {
     return axes_where([d](const Placement& p) { return p.shards(d); });
   }
   constexpr bool has_partial() const { return partial_axes() != 0; }
+  /// Whether a block or cut points are not known.
+  constexpr bool is_open() const {
+    return axes_where([](const Placement& p) { return p.is_open(); }) != 0;
+  }
+  /// The axes with cut points.
+  constexpr unsigned axes_with_points() const {
+    return axes_where([](const Placement& p) { return p.kind == PlacementKind::cuts; });
+  }
+  /// The same kinds, with the blocks and cut points that another layout has on the open axes.
+  constexpr Layout with_numbers_of(const Layout& other) const {
+    Layout layout = *this;
+    for (int a = 0; a < axes && a < other.axes; ++a)
+      if (layout[a].is_open() && other[a].kind == layout[a].kind)
+        layout[a].number = other[a].number;
+    return layout;
+  }
   /// Whether what each rank owns is a box of indices.
   constexpr bool is_box() const {
     return axes_where([](const Placement& p) { return !p.is_box(); }) == 0;
@@ -196,6 +110,18 @@ struct Layout {
     const int bits = packed_bits(axes);
     return axes_where([bits](const Placement& p) { return bits < 64 && p.code() >> bits != 0; }) ==
            0;
+  }
+
+  /// The same as `packed` on all ranks whose cut points are equal, whatever numbers they have.
+  constexpr std::uint64_t checksum() const {
+    Layout plain = *this;
+    std::uint64_t sum = 0;
+    for (int a = 0; a < axes; ++a)
+      if (plain[a].kind == PlacementKind::cuts && plain[a].number != 0) {
+        sum = (sum ^ detail::cut_points(plain[a].number).checksum) * 1099511628211u + unsigned(a);
+        plain[a].number = 0;
+      }
+    return plain.packed() ^ sum;
   }
 
   /// The codes of all axes: a key.
@@ -246,9 +172,15 @@ struct PlacementTraits<Balanced<Dim>> : PlacementTraits<Shard<Dim>> {
     return Placement::balanced(Dim < 0 ? Dim + dims : Dim);
   }
 };
+template <int Dim>
+struct PlacementTraits<Cuts<Dim>> : PlacementTraits<Shard<Dim>> {
+  static constexpr Placement value(int dims) {
+    return Placement::cuts(Dim < 0 ? Dim + dims : Dim, 0);
+  }
+};
 template <int Dim, int Block>
 struct PlacementTraits<BlockCyclic<Dim, Block>> : PlacementTraits<Shard<Dim>> {
-  static_assert(Block > 0, "cleave: the block of BlockCyclic<dim, block> is at least 1");
+  static_assert(Block >= 0, "cleave: the block of BlockCyclic<dim, block> is at least 1");
   static constexpr Placement value(int dims) {
     return Placement::block_cyclic(Dim < 0 ? Dim + dims : Dim, Block);
   }
@@ -285,13 +217,21 @@ template <int Dims, class... P>
 constexpr Layout make_layout(Placements<P...>) {
   static_assert((PlacementTraits<P>::valid && ...),
                 "cleave: a placement is Shard<dim>, Balanced<dim>, BlockCyclic<dim, block>, "
-                "Owned<owner>, Replicate or Partial<Op>");
+                "Cuts<dim>, Owned<owner>, Replicate or Partial<Op>");
   static_assert((PlacementTraits<P>::fits(Dims) && ...),
                 "cleave: a placement names a dimension that the tensor does not have");
   static_assert(sizeof...(P) <= std::size_t(max_axes), "cleave: a mesh has at most 8 axes");
   Layout layout;
   ((layout[layout.axes++] = PlacementTraits<P>::value(Dims)), ...);
   return layout;
+}
+
+/// Whether cut points apply to whole dimensions: no axis before shards the same dimension.
+constexpr bool cuts_come_first(const Layout& layout) {
+  for (int a = 0; a < layout.axes; ++a)
+    for (int b = 0; b < a; ++b)
+      if (layout[a].kind == PlacementKind::cuts && layout[b].shards(layout[a].dim)) return false;
+  return true;
 }
 
 template <std::uint64_t Code>
@@ -301,6 +241,7 @@ constexpr auto placement_type() {
   else if constexpr (p.kind == PlacementKind::balanced) return Balanced<p.dim>{};
   else if constexpr (p.kind == PlacementKind::block_cyclic) return BlockCyclic<p.dim, p.number>{};
   else if constexpr (p.kind == PlacementKind::owned) return Owned<p.number, p.dim>{};
+  else if constexpr (p.kind == PlacementKind::cuts) return Cuts<p.dim>{};
   else if constexpr (p.is_partial()) return Partial<reduction_type<p.op>>{};
   else return Replicate{};
 }
@@ -331,12 +272,26 @@ Placements<typename WithoutPartial<P>::type...> without_partials(Placements<P...
 template <class P>
 concept PlacementType = detail::PlacementTraits<P>::valid;
 
+namespace detail {
+
+/// The values of some placements, with their blocks and cut points.
+/// @param shape  layout of their types
+template <class... P>
+constexpr Layout with_numbers(Layout shape, const Placements<P...>& from) {
+  if constexpr ((is_chosen_at_run_time<P> || ...))
+    for (int a = 0; a < shape.axes; ++a)
+      if (shape[a].is_open()) shape[a].number = from.numbers[std::size_t(a)];
+  return shape;
+}
+
+}  // namespace detail
+
 /// "(Shard(0), Replicate)"; negative dimensions as they are.
 template <PlacementType... P>
-std::string to_string(Placements<P...>) {
+std::string to_string(const Placements<P...>& placements) {
   Layout layout;
   ((layout[layout.axes++] = detail::PlacementTraits<P>::value(0)), ...);
-  return to_string(layout);
+  return to_string(detail::with_numbers(layout, placements));
 }
 
 /// Writes the text of `to_string`.
@@ -347,7 +302,7 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 }
 template <class Traits, PlacementType... P>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
-                                             Placements<P...> placements) {
+                                             const Placements<P...>& placements) {
   return out << to_string(placements);
 }
 template <class Traits, PlacementType P>

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -78,6 +79,24 @@ struct UnionNumbers final : GroupNumbers {
   }
 };
 
+/// The layout with the cut points of the source mesh, which other ranks need not know.
+template <std::same_as<UnionGroup> Union>
+Layout with_points_of_mesh(Layout layout, const MeshState& mesh, const Union& ranks) {
+  for (int a = 0; a < layout.axes; ++a) {
+    if (layout[a].kind != PlacementKind::cuts) continue;
+    std::vector<index_t> points(std::size_t(mesh.extents()[a]) + 1);
+    if (mesh.is_member()) {
+      const cleave::detail::CutPoints& own = cleave::detail::cut_points(layout[a].number);
+      std::copy(own.at, own.at + points.size(), points.begin());
+    }
+    ranks.group->host().run(cleave::detail::broadcast_call(
+        View::dense(points.data(), DType::int64, Shape::filled(1, index_t(points.size()))),
+        "redistribute", ranks.place_of(mesh.world_ranks()[0])));
+    layout[a].number = cleave::detail::number_of_points(points);
+  }
+  return layout;
+}
+
 template <class Device>
 Block cross_redistribute(const Layout& source, const Layout& target, Block block,
                          const MeshState& from, const MeshState& to, Shape& shape) {
@@ -89,10 +108,14 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   // ranks outside of the source mesh do not know the shape
   shape = cleave::detail::broadcast_shape(ranks.group->host(), shape, "redistribute",
                                           ranks.place_of(from.world_ranks()[0]));
+  const Layout known = with_points_of_mesh(source, from, ranks);
+  if (const std::string misfit = misfit_of_cuts(target, shape, to.extents()); !misfit.empty())
+    throw Error("redistribute", misfit,
+                {to_string(shape), to_string(target), to.describe(), from.world_rank()});
   const DType dtype = block.view.dtype;
 
-  StepLayout now{source};
-  const Layout reduced = source.with_partials_as(Placement::replicate());
+  StepLayout now{known};
+  const Layout reduced = known.with_partials_as(Placement::replicate());
   while (const unsigned group = cleave::detail::next_partial_group(now.layout, reduced)) {
     const Step step = cleave::detail::scatter_step(
         now, group, cleave::detail::op_of(now.layout, group), shape.dims);

@@ -83,6 +83,23 @@ Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&ext
   return explain<Source, Target>(mesh, extents, dtype, cost_model(*mesh.state().world()));
 }
 
+/// The same between placements with blocks or cut points that are chosen at run time:
+/// `explain(mesh, {64, 256}, Placements(Cuts<0>{0, 10, 64}), Placements(Shard<1>{}))`
+template <std::size_t Rank, class Device, class... Axes, class... P, class... Q>
+Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&extents)[Rank],
+                    const Placements<P...>& source, const Placements<Q...>& target,
+                    DType dtype = DType::float32) {
+  static_assert(sizeof...(P) == sizeof...(Axes) && sizeof...(Q) == sizeof...(Axes),
+                "cleave: explain takes exactly one placement per mesh axis");
+  const Layout from = detail::with_numbers(layout_of<Placements<P...>, int(Rank)>, source);
+  const Layout to = detail::with_numbers(layout_of<Placements<Q...>, int(Rank)>, target);
+  const Shape shape(std::to_array(extents));
+  for (const Layout& layout : {from, to})
+    if (const std::string misfit = misfit_of_cuts(layout, shape, mesh.extents()); !misfit.empty())
+      throw Error("explain", misfit);
+  return explain(from, to, shape, mesh.state(), dtype, cost_model(*mesh.state().world()));
+}
+
 }  // namespace cleave
 
 #if !CLEAVE_COMPILED

@@ -36,7 +36,7 @@ struct Needs {
   constexpr std::uint64_t checksum() const {
     cleave::detail::Checksum sum;
     for (const StepLayout* side : {&operand, &result}) {
-      sum.add(side->layout.packed());
+      sum.add(side->layout.checksum());
       for (int a = 0; a < side->layout.axes; ++a)
         sum.add(std::uint64_t(side->order[std::size_t(a)]));
     }

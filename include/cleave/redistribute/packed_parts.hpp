@@ -269,7 +269,17 @@ class PackedLists {
     }
     if (const auto* known = lists_.find(key)) return *known;
     PackedList list = make(parts);
-    list.detail = listed_detail(key.checksum());
+    std::uint64_t sum = key.checksum();
+    if (has_points(parts)) {  // the numbers of cut points depend on the process
+      cleave::detail::Checksum points;
+      for (const Part& part : parts)
+        for (const std::uint64_t number :
+             {part.source.checksum(), part.target.checksum(), std::uint64_t(part.block.view.dtype),
+              cleave::detail::checksum(part.context.shape)})
+          points.add(number);
+      sum = points.sum;
+    }
+    list.detail = listed_detail(sum);
     const std::size_t weight = std::max(list.weight(), min_weight);
     auto made = std::make_shared<const PackedList>(std::move(list));
     return weight > max_rows ? made : lists_.add(key, std::move(made), weight);
@@ -287,6 +297,13 @@ class PackedLists {
     friend bool operator==(const Key&, const Key&) = default;
     std::uint64_t checksum() const { return cleave::detail::checksum(words); }
   };
+
+  template <class Parts>
+  static bool has_points(const Parts& parts) {
+    for (const Part& part : parts)
+      if ((part.source.axes_with_points() | part.target.axes_with_points()) != 0) return true;
+    return false;
+  }
 
   template <class Parts>
   static PackedList make(const Parts& parts) {

@@ -161,7 +161,7 @@ struct Regroup {
   constexpr std::uint64_t checksum() const {
     cleave::detail::Checksum sum;
     for (const StepLayout* side : {&operand, &result}) {
-      sum.add(side->layout.packed());
+      sum.add(side->layout.checksum());
       for (int a = 0; a < side->layout.axes; ++a)
         sum.add(std::uint64_t(side->order[std::size_t(a)]));
     }

@@ -26,12 +26,17 @@ template <class Device>
 Call prepare(const Step& step, const Block& block, const Context& context) {
   if (step.kind != StepKind::all_reduce && step.needs_runs())
     return exchange_runs<Device>(step, block, context);
-  switch (step.kind) {
-    case StepKind::all_gather: return all_gather<Device>(step, block, context);
-    case StepKind::reduce_scatter: return reduce_scatter<Device>(step, block, context);
-    case StepKind::all_reduce: return all_reduce<Device>(step, block, context);
-    default: return exchange<Device>(step, block, context);
-  }
+  Call call = [&] {
+    switch (step.kind) {
+      case StepKind::all_gather: return all_gather<Device>(step, block, context);
+      case StepKind::reduce_scatter: return reduce_scatter<Device>(step, block, context);
+      case StepKind::all_reduce: return all_reduce<Device>(step, block, context);
+      default: return exchange<Device>(step, block, context);
+    }
+  }();
+  if ((step.from.layout.axes_with_points() | step.to.layout.axes_with_points()) != 0)
+    call.detail = boxes_detail(key_of(step, context).checksum());  // ranks' points must agree
+  return call;
 }
 
 /// A plan being run on the local elements of one tensor.

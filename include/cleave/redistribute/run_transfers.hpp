@@ -86,8 +86,8 @@ class TransferCache {
 
     friend bool operator==(const Key&, const Key&) = default;
     std::uint64_t checksum() const {
-      const std::array<std::uint64_t, 4> others{std::uint64_t(kind), axes, from.layout.packed(),
-                                                to.layout.packed()};
+      const std::array<std::uint64_t, 4> others{std::uint64_t(kind), axes, from.layout.checksum(),
+                                                to.layout.checksum()};
       return cleave::detail::checksum(shape) ^ 3 * cleave::detail::checksum(others);
     }
   };
@@ -105,6 +105,10 @@ class TransferCache {
  private:
   TransferLists<Key, RunTransfers> lists_;
 };
+
+inline TransferCache::Key key_of(const Step& step, const Context& context) {
+  return {step.kind, step.axes, context.shape, step.from, step.to};
+}
 
 /// Elements in packed memory, or in that of a part whose order is the same.
 template <class Device>
@@ -133,8 +137,7 @@ Call exchange_runs(const Step& step, const Block& block, const Context& context)
   call.result = allocate<Device>(block.view.dtype, Shape::filled(1, call.runs->extents.product()));
   call.pieces = call.runs->pieces;
   call.transfers = call.runs;
-  call.detail = boxes_detail(
-      TransferCache::Key{step.kind, step.axes, context.shape, step.from, step.to}.checksum());
+  call.detail = boxes_detail(key_of(step, context).checksum());
   return call;
 }
 

@@ -15,6 +15,8 @@ namespace cleave::spmd {
 /// The placements of an input, one per axis of the mesh; negative dimensions count from the end.
 template <PlacementType... P>
 constexpr Layout schema(P...) {
+  static_assert(!(cleave::detail::is_chosen_at_run_time<P> || ...),
+                "cleave: programs do not take blocks and cut points that are chosen at run time");
   Layout layout;
   ((layout[layout.axes++] = cleave::detail::PlacementTraits<P>::value(0)), ...);
   return layout;
@@ -24,6 +26,9 @@ constexpr Layout schema(P...) {
 template <class... X>
   requires(is_dtensor<X> && ...)
 constexpr std::array<Layout, sizeof...(X)> schemas_of(const X&...) {
+  static_assert(!(X::is_open || ...),
+                "cleave: programs do not take blocks and cut points that are chosen at run time; "
+                "redistribute the tensor to Shard first");
   return {X::layout...};
 }
 
@@ -36,6 +41,7 @@ std::vector<Layout> schemas_of(const X&... x) {
   const auto append = [&](const auto& leaf) {
     using V = cleave::detail::innermost_t<std::remove_cvref_t<decltype(leaf)>>;
     if constexpr (is_on_all_ranks<V>) schemas.push_back({});
+    else if constexpr (V::layout.is_open()) static_cast<void>(schemas_of(leaf));
     else axes = schemas.emplace_back(V::layout).axes;
   };
   (each_leaf(x, append), ...);

@@ -37,8 +37,10 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
   info.table = &extents_table<Op>;
   info.broadcasts = rule_broadcasts<Op>();
   const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
+  placed.info = &info;
+  const OpenCall open(placed, in.data(), nullptr, Request::is_explicit);
   const CallContext call(info, in.data());
-  const PlacedOperands<Device> there(call, placed, in.data());
+  const PlacedOperands<Device> there(call, open.call, in.data());
   std::tuple locals{local_operand(there.data()[I], x)...};
   auto local = kernel(std::get<I>(locals)...);
   using Local = decltype(local);
@@ -56,10 +58,11 @@ auto apply_placed(const char* name, Kernel& kernel, std::index_sequence<I...>, c
   const auto extents = to_array<Local::dims>(shape);
   const auto& mesh = first_tensor(x...).mesh();
   if constexpr (!std::is_same_v<From, To>)
-    local = redistribute_local(local, redistribution_spec<From, To, Local::dims>, mesh.state(),
-                               extents, name);
-  return DTensor<typename Local::value_type, Local::dims, Mesh, To>::unchecked(std::move(local),
-                                                                               mesh, extents);
+    local = redistribute_local(
+        local, spec_of<From, To, Local::dims>(open.solution.computed[0], open.solution.result[0]),
+        mesh.state(), extents, name);
+  return DTensor<typename Local::value_type, Local::dims, Mesh, To>::unchecked(
+      std::move(local), mesh, extents, open.solution.result[0]);
 }
 
 }  // namespace detail

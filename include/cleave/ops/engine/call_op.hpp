@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <cleave/dtensor/dtensor.hpp>
+#include <cleave/ops/engine/open_call.hpp>
 #include <cleave/ops/engine/operand.hpp>
 #include <cleave/ops/engine/operation.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
@@ -70,6 +71,21 @@ struct AskedBy<RequestLike<X>, Axes> {
   using type = without_partials_t<typename X::placements_type>;
 };
 
+/// Whether the type of an operand leaves blocks or cut points open.
+template <class X>
+inline constexpr bool has_open_layout = false;
+template <class T, int Rank, class Mesh, class P>
+inline constexpr bool has_open_layout<DTensor<T, Rank, Mesh, P>> = is_open_list<P>;
+
+/// The actual placements that a request asks for; null if it names types alone, or nothing.
+template <class Request>
+const Layout* asked_layout(const Request& request) {
+  if constexpr (requires { request.actual; }) return &request.actual;
+  else if constexpr (requires { request.like.actual_layout(); })
+    return &request.like.actual_layout();
+  else return nullptr;
+}
+
 /// The type of the solution of a call.
 template <class Op, class Asked, class Mesh, class... X>
 constexpr auto solve_call() {
@@ -126,7 +142,7 @@ template <class T, int Rank, class Mesh, class P>
 OperandRef operand_of(const DTensor<T, Rank, Mesh, P>& x) {
   OperandRef operand = operand_of(x.to_local());
   operand.shape = x.shape().data();
-  operand.layout = &DTensor<T, Rank, Mesh, P>::layout;
+  operand.layout = &x.actual_layout();
   operand.mesh = &x.mesh().state();
   return operand;
 }
@@ -253,6 +269,10 @@ struct PlacedCallOf {
 
   static constexpr bool stays = value.moves == 0 && !value.result_moves;
 
+  /// Whether blocks or cut points that are chosen at run time are in question.
+  static constexpr bool is_open =
+      (has_open_layout<X> || ...) || is_open_list<typename AskedBy<Request, axes>::type>;
+
   template <std::size_t K, class R = typename Info::template Result<K>>
   using Result =
       DTensor<typename R::value_type, R::dims, Mesh, placements_t<ResultLayout<Solved, int(K)>>>;
@@ -260,7 +280,7 @@ struct PlacedCallOf {
 
 /// Redistributes a DTensor to the requested placements.
 template <class Request, class X>
-auto place(const Request&, const char* name, const X& x) {
+auto place(const Request& request, const char* name, const X& x) {
   constexpr int axes = X::layout.axes;
   using Asked = typename AskedBy<Request, axes>::type;
   if constexpr (std::is_same_v<Asked, Unasked>) return x;
@@ -271,7 +291,14 @@ auto place(const Request&, const char* name, const X& x) {
     static_assert(!layout_of<To, X::dims>.has_partial(),
                   "cleave: a DTensor cannot be redistributed to Partial; operations make partials, "
                   "redistribute resolves them");
-    return redistribute_to<To>(x, name);
+    if constexpr (detail::is_open_list<To>) {
+      const Layout* const asked = asked_layout(request);
+      return redistribute_to<To>(x, name, false,
+                                 asked != nullptr ? layout_of<To, X::dims>.with_numbers_of(*asked)
+                                                  : layout_of<To, X::dims>);
+    } else {
+      return redistribute_to<To>(x, name);
+    }
   }
 }
 
@@ -280,12 +307,12 @@ struct CallPath<1> {
   template <class Request, class Op, class... X>
   static auto call(const Request& request, const Op& op, const X&... x) {
     if constexpr (std::is_same_v<Op, ops::Redistribute>) return place(request, Op::name, x...);
-    else return run<Request>(op, x...);
+    else return run(request, op, x...);
   }
 
  private:
   template <class Request, class Op, class... X>
-  static auto run(const Op& op, const X&... x) {
+  static auto run(const Request& request, const Op& op, const X&... x) {
     using Call = PlacedCallOf<Op, Request, X...>;
     static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});
     constexpr auto count = Call::Info::Results::size;
@@ -293,14 +320,25 @@ struct CallPath<1> {
     const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
     Results<count> out;
     using Device = typename Call::Device;
-    if (!Call::stays || !are_on(mesh.state(), in) ||
-        !run_plain<typename Call::Info, Device>(&op, in.data(), out.raw.data()))
-      run_placed<Device>(Call::value, &op, fresh_extents(op), in.data(), out.raw.data());
-    return each_result<count>([&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
-      using Y = typename Call::template Result<K>;
-      return Y::unchecked(out.template local<typename Y::local_type>(K),
-                          count == 1 ? std::move(mesh) : mesh, to_array<Y::dims>(out.raw[K].shape));
-    });
+    if constexpr (Call::is_open) {
+      const OpenCall open(Call::value, in.data(), asked_layout(request), Request::is_explicit);
+      run_placed<Device>(open.call, &op, fresh_extents(op), in.data(), out.raw.data());
+      return each_result<count>([&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+        using Y = typename Call::template Result<K>;
+        return Y::unchecked(out.template local<typename Y::local_type>(K), mesh,
+                            to_array<Y::dims>(out.raw[K].shape), open.solution.result[K]);
+      });
+    } else {
+      if (!Call::stays || !are_on(mesh.state(), in) ||
+          !run_plain<typename Call::Info, Device>(&op, in.data(), out.raw.data()))
+        run_placed<Device>(Call::value, &op, fresh_extents(op), in.data(), out.raw.data());
+      return each_result<count>([&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+        using Y = typename Call::template Result<K>;
+        return Y::unchecked(out.template local<typename Y::local_type>(K),
+                            count == 1 ? std::move(mesh) : mesh,
+                            to_array<Y::dims>(out.raw[K].shape));
+      });
+    }
   }
 };
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <type_traits>
 
 #include <cleave/ops/engine/call_op.hpp>
@@ -84,6 +85,17 @@ constexpr void require_type_of_target() {
   }(typename Info::Results{}, typename Info::ResultDims{});
 }
 
+/// @throws Error if the target is cut in another way, of those that types leave open
+template <class Op, class Y>
+void require_same_cuts(const Y& y, const Layout& result) {
+  if constexpr (has_open_layout<Y>)
+    if (!(y.actual_layout() == result))
+      throw Error(Op::name,
+                  "the result has the placements " + to_string(result) +
+                      "; redistribute the operands or the target first",
+                  y.context());
+}
+
 /// Copies the result of an operation without a kernel of its own, a composite or a view.
 template <class Op, class T, int Rank, class Device, class Result>
 void copy_into(const Tensor<T, Rank, Device>& y, const Result& result) {
@@ -102,7 +114,17 @@ void copy_into(const DTensor<T, Rank, Mesh, P>& y, const Result& result) {
   static_cast<void>(target_is_placed_otherwise<Op, typename Result::placements_type, P>{});
   if (!(y.mesh() == result.mesh()) || !(y.shape() == result.shape()))
     throw Error(Op::name, "the target and the result differ in mesh or extents", y.context());
+  require_same_cuts<Op>(y, result.actual_layout());
   copy_into<Op>(y.to_local(), result.to_local());
+}
+
+/// Writes the result of a call on operands whose types leave blocks or cut points open.
+template <class Call, class Request, class Op, class Y, std::size_t N>
+void write_open(const Y& y, const Op& op, const std::array<OperandRef, N>& in) {
+  const OpenCall open(Call::value, in.data(), nullptr, Request::is_explicit);
+  require_same_cuts<Op>(y, open.solution.result[0]);
+  run_placed_into<typename Call::Device>(open.call, &op, fresh_extents(op), in.data(),
+                                         operand_of(y));
 }
 
 /// Writes the result of a call to y. @param x  tensors and Numbers
@@ -129,8 +151,12 @@ constexpr void write_into(const Y& y, const Op& op, const X&... x) {
       static_cast<void>(OperandCheck<typename Call::Info::Sig, X...>{});
       require_type_of_target<typename Call::Info, Y>();
       static_cast<void>(target_is_placed_otherwise<Op, Result, typename Y::placements_type>{});
-      run_placed_into<typename Call::Device>(Call::value, &op, fresh_extents(op), in.data(),
-                                             operand_of(y));
+      if constexpr (Call::is_open) {
+        write_open<Call, Request>(y, op, in);
+      } else {
+        run_placed_into<typename Call::Device>(Call::value, &op, fresh_extents(op), in.data(),
+                                               operand_of(y));
+      }
     } else {
       using Device = typename Y::device_type;
       using Info = InfoOf<Op, Device, types_of<X...>, X::dims...>;

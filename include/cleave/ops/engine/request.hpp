@@ -52,6 +52,14 @@ struct RequestLike {
   const X& like;
 };
 
+/// Requests placements with blocks or cut points that are chosen at run time.
+template <class... P>
+struct RequestActual {
+  static constexpr bool is_explicit = false;
+  using asked = Placements<P...>;
+  Layout actual;
+};
+
 /// Whether a request specifies placements.
 template <class Request>
 inline constexpr bool asks_placements = true;

@@ -12,12 +12,22 @@ namespace cleave {
 /// @collective every rank of the mesh
 /// @cost       as DTensor::redistribute
 template <AnyTensor X, PlacementType... P>
-constexpr auto redistribute(const X& x, P...) {
-  return detail::call_as(detail::Request<Placements<P...>>{}, ops::Redistribute{}, x);
+constexpr auto redistribute(const X& x, P... p) {
+  if constexpr ((detail::is_chosen_at_run_time<P> || ...)) {
+    static_assert(
+        detail::call_level<detail::innermost_t<X>> != 2,
+        "cleave: a trace does not take blocks and cut points that are chosen at run time; "
+        "redistribute its arguments before");
+    return detail::call_as(detail::RequestActual<P...>{detail::with_numbers(
+                               layout_of<Placements<P...>, X::dims>, Placements<P...>(p...))},
+                           ops::Redistribute{}, x);
+  } else {
+    return detail::call_as(detail::Request<Placements<P...>>{}, ops::Redistribute{}, x);
+  }
 }
 template <AnyTensor X, class... P>
-constexpr auto redistribute(const X& x, Placements<P...>) {
-  return redistribute(x, P{}...);
+constexpr auto redistribute(const X& x, const Placements<P...>& to) {
+  return detail::with_each(to, [&](const auto&... p) { return redistribute(x, p...); });
 }
 
 /// x with every Partial reduced to Replicate; x itself if there is none. Resolve a value that is

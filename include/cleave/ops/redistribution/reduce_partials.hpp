@@ -71,7 +71,7 @@ auto reduce_partials(const First& first, const Rest&... rest) {
         X::local_type::adopt(packed.data() + at, x.to_local().shape(), packed.storage());
     part.copy_(x.to_local());
     at += part.size();
-    return detail::reduced_dtensor<X>::unchecked(part, x.mesh(), x.shape());
+    return detail::reduced_dtensor<X>::unchecked(part, x.mesh(), x.shape(), x.actual_layout());
   };
   std::tuple<detail::reduced_dtensor<First>, detail::reduced_dtensor<Rest>...> result{
       place(first), place(rest)...};

@@ -21,7 +21,7 @@ Tensor<T, Rank, Device> made_like(const Tensor<T, Rank, Device>& x) {
 template <class T, int Rank, class Mesh, class P>
 auto made_like(const DTensor<T, Rank, Mesh, P>& x) {
   using Y = DTensor<T, Rank, Mesh, without_partials_t<P>>;
-  return Y::unchecked(made_like(x.to_local()), x.mesh(), x.shape());
+  return Y::unchecked(made_like(x.to_local()), x.mesh(), x.shape(), x.actual_layout());
 }
 
 /// Makes an array like x, filled with a number; specialised for traced values.

@@ -70,6 +70,7 @@ void check_placed_target(const Y& y, const First& first, const Shape& shape) {
   static_cast<void>(target_is_placed_otherwise<S, P, typename Y::placements_type>{});
   if (!(y.mesh() == first.mesh()) || (y.mesh().is_member() && !(Shape(y.shape()) == shape)))
     throw Error(S::name, "the target and the result differ in mesh or extents", y.context());
+  require_same_cuts<S>(y, first.actual_layout());
 }
 
 /// Computes some steps of a stencil on DTensors with the same placements.
@@ -96,10 +97,11 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
     fields.domain = stencil_domain(S::name, fields.window, fields.like,
                                    target_extents<Call>(targets), first.context());
     if constexpr (Steps == 1) {
-      exchange_ghosts(S::name, fields, First::layout, mesh);
+      exchange_ghosts(S::name, fields, first.actual_layout(), mesh);
     } else {
-      plan = plan_repeat(S::name, fields, Call::results(), Steps, First::layout, first.context());
-      exchange_ghosts_of_steps(S::name, fields, First::layout, mesh);
+      plan = plan_repeat(S::name, fields, Call::results(), Steps, first.actual_layout(),
+                         first.context());
+      exchange_ghosts_of_steps(S::name, fields, first.actual_layout(), mesh);
     }
   } else {
     fields.domain = Box::of(fields.window[fields.like].domain);
@@ -120,7 +122,8 @@ auto apply_placed(const S& stencil, const E& of_domain, const std::tuple<const Y
         return std::tuple{
             DTensor<typename std::remove_cvref_t<decltype(local)>::value_type, Call::dims, Mesh,
                     P>::unchecked(std::move(local), first.mesh(),
-                                  to_array<Call::dims>(fields.domain.extents()))...};
+                                  to_array<Call::dims>(fields.domain.extents()),
+                                  first.actual_layout())...};
       },
       locals);
 }
@@ -138,9 +141,13 @@ auto call_stencil(const Called& called, const E& of_domain, const std::tuple<con
     using First = typename Call::First;
     if constexpr (is_dtensor<First>) {
       using P = without_partials_t<typename First::placements_type>;
-      const auto placed = [](const auto& operand) -> decltype(auto) {
+      const auto placed = [&](const auto& operand) -> decltype(auto) {
         if constexpr (is_number<std::remove_cvref_t<decltype(operand)>>) return (operand);
-        else return redistribute_to<P>(operand, S::name);
+        else if constexpr (!First::is_open) return redistribute_to<P>(operand, S::name);
+        else
+          return redistribute_to<P>(
+              operand, S::name, false,
+              layout_of<P, First::dims>.with_numbers_of(first_tensor(x...).actual_layout()));
       };
       return [&](const auto&... there) {
         return apply_placed<steps>(stencil, of_domain, targets, there...);

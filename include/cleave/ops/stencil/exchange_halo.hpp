@@ -68,8 +68,8 @@ class HaloExchange {
         for (EdgeOfSide& side : sides) side = {side.kind};
       filled.changes = changes_in(Device{}, part.storage());
       if constexpr (is_dtensor<T>)
-        exchange_[k] =
-            prepare_margin(name, fields_[k], T::layout, tensor.mesh().state(), tensor.context());
+        exchange_[k] = prepare_margin(name, fields_[k], tensor.actual_layout(),
+                                      tensor.mesh().state(), tensor.context());
       else fill_margin(name, fields_[k], context_of(tensor));
       if (const auto* margin = std::get_deleter<ReturnMargin>(part.storage()))
         filled.fills = margin->fills;

@@ -61,13 +61,17 @@ ExplainedStencil explain_steps(const S&, const E& of_domain, const X&... x) {
     static_assert(is_dtensor<First>, "cleave: explain takes a stencil and DTensors");
     if constexpr (is_dtensor<First>) {
       const First& first = first_tensor(x...);
-      const auto placed = [](const auto& operand) {
+      const auto placed = [&](const auto& operand) {
         using Field = std::remove_cvref_t<decltype(operand)>;
         if constexpr (is_dtensor<Field>)
           static_assert(std::is_same_v<typename Field::placements_type,
                                        without_partials_t<typename First::placements_type>>,
                         "cleave: explain takes fields with the placements of the first, without "
                         "Partial: redistribute them, as apply does");
+        if constexpr (has_open_layout<Field>)
+          if (!(operand.actual_layout() == first.actual_layout()))
+            throw Error("explain", "the fields are cut differently; redistribute them first",
+                        operand.context());
       };
       (placed(x), ...);
       const MeshState& mesh = first.mesh().state();
@@ -76,8 +80,9 @@ ExplainedStencil explain_steps(const S&, const E& of_domain, const X&... x) {
       fields.domain = stencil_domain(S::name, fields.window, fields.like, {}, first.context());
       RepeatPlan plan;
       if constexpr (Steps > 1)
-        plan = plan_repeat(S::name, fields, Call::results(), Steps, First::layout, first.context());
-      return explain_fields(fields, plan, First::layout, mesh);
+        plan = plan_repeat(S::name, fields, Call::results(), Steps, first.actual_layout(),
+                           first.context());
+      return explain_fields(fields, plan, first.actual_layout(), mesh);
     }
   } else {
     return {};

@@ -89,8 +89,9 @@ constexpr auto each_when_whole(const X& x, const Transform& transform) {
       else return Mask;
     }();
     if constexpr (whole == 0) {
-      return each_when_whole<Mask>(redistribute(x, placements_t<WithAWholeDim<X, Mask>>{}),
-                                   transform);
+      return each_when_whole<Mask>(
+          redistribute(x, placements_as<placements_t<WithAWholeDim<X, Mask>>>(x.actual_layout())),
+          transform);
     } else {
       constexpr int last = last_dim(whole);
       return each_when_whole < Mask &
@@ -109,7 +110,8 @@ constexpr auto when_whole(const X& x, const Transform& transform) {
     return transform(x);
   } else if constexpr (is_dtensor<X>) {
     if constexpr ((sharded_dims(X::layout) >> D & 1u) != 0)
-      return transform(redistribute(x, placements_t<WithAWholeDim<X, 1u << D>>{}));
+      return transform(redistribute(
+          x, placements_as<placements_t<WithAWholeDim<X, 1u << D>>>(x.actual_layout())));
     else return transform(x);
   } else {
     return transform(x);
