@@ -16,6 +16,7 @@
 #include <cleave/nn/learning_rate.hpp>
 #include <cleave/nn/mode.hpp>
 #include <cleave/nn/place.hpp>
+#include <cleave/nn/save_safetensors.hpp>
 #include <cleave/nn/sgd.hpp>
 #include <cleave/nn/traced_module.hpp>
 #include <cleave/nn/track.hpp>

@@ -215,6 +215,29 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("an array in one safetensors file has its bytes in order, and any placements") {
+  on_ranks({1, 2, 4}, [](World& world) {
+    const SharedDirectory directory(world);
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const std::string path = directory / "x.safetensors";
+    Tensor<bfloat16, 2> x({5, 7});
+    for (index_t i = 0; i < 35; ++i) x.data()[i] = bfloat16(float(i) - 8);
+    nn::save_safetensors(path, "weight", distribute_tensor(x, mesh, Shard<1>{}));
+    const std::string bytes = bytes_of(path);
+    REQUIRE(bytes.size() > 70);
+    CHECK(bytes.substr(bytes.size() - 70) ==
+          std::string(reinterpret_cast<const char*>(x.data()), 70));
+    CHECK(contains(bytes, R"("weight":{"dtype":"BF16","shape":[5,7],"data_offsets":[0,70]})"));
+    const nn::Linear m{zeros<bfloat16>({5, 7}, mesh, Shard<0>{}), nn::None{}};
+    nn::load_checkpoint(path, nn::state_dict(m));
+    const auto full = m.weight.full_tensor();
+    for (index_t i = 0; i < 35; ++i) CHECK(float(full.data()[i]) == float(i) - 8);
+    CHECK(contains(error_of([&] { nn::save_safetensors("/nowhere/x", "x", m.weight); }),
+                   "/nowhere/x"));
+    barrier(world);
+  });
+}
+
 TEST_CASE("errors of saving and reading give the reason and name the file") {
   on_ranks({1, 2}, [](World& world) {
     const SharedDirectory directory(world);

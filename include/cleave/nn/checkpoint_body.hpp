@@ -16,9 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cleave/comm/agree.hpp>
 #include <cleave/comm/communicator.hpp>
-#include <cleave/comm/exchange_values.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/open_file.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/nn/checkpoint.hpp>
 #include <cleave/nn/safetensors.hpp>
@@ -74,57 +75,6 @@ inline std::optional<Box> owned_piece(const StateEntry& entry, index_t number, i
   }
   return box.volume() > 0 ? std::optional(box) : std::nullopt;
 }
-
-/// Agrees on whether all ranks have succeeded. @throws Error on all ranks if one has failed
-inline void agree(Communicator& group, const std::string& path, const std::string& problem) {
-  const std::int64_t failed = problem.empty() ? 0 : 1;
-  const std::int64_t any =
-      cleave::detail::reduce_values(group, ReduceOp::max, failed, "save_checkpoint");
-  if (!problem.empty()) throw Error("save_checkpoint", problem);
-  if (any != 0) throw Error("save_checkpoint", "another rank could not write " + path);
-}
-
-/// The message of the Error that f throws; empty if it throws none.
-template <class F>
-std::string problem_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "";
-}
-
-inline void write_all(int file, const void* data, std::size_t bytes, const std::string& path) {
-  const auto* from = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t written = ::write(file, from, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) file_error(path, std::string("cannot be written: ") + std::strerror(errno));
-    from += written;
-    bytes -= std::size_t(written);
-  }
-}
-
-/// An open file or directory; `sync` flushes its contents to disk.
-class OpenFile {
- public:
-  OpenFile(const std::string& path, int flags)
-      : path_(path), file_(::open(path.c_str(), flags, 0666)) {
-    if (file_ < 0) file_error(path, std::string("cannot be opened: ") + std::strerror(errno));
-  }
-  OpenFile(const OpenFile&) = delete;
-  ~OpenFile() { ::close(file_); }
-  int number() const { return file_; }
-  void sync() const {
-    if (::fsync(file_) != 0)
-      file_error(path_, std::string("cannot be written: ") + std::strerror(errno));
-  }
-
- private:
-  std::string path_;
-  int file_;
-};
 
 inline std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
@@ -189,21 +139,16 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
     piece.checksum = checksum_of_bytes(elements.back().data(), elements.back().size());
     index.pieces.push_back(piece);
   }
-  const OpenFile file(path, O_CREAT | O_TRUNC | O_WRONLY);
+  const cleave::detail::OpenFile file("save_checkpoint", path, O_CREAT | O_TRUNC | O_WRONLY);
   const std::string header = write_header(index);
-  write_all(file.number(), header.data(), header.size(), path);
-  for (const auto& bytes : elements) write_all(file.number(), bytes.data(), bytes.size(), path);
+  std::size_t at = 0;
+  const auto write = [&](const void* data, std::size_t bytes) {
+    file.write_at(at, data, bytes);
+    at += bytes;
+  };
+  write(header.data(), header.size());
+  for (const auto& bytes : elements) write(bytes.data(), bytes.size());
   file.sync();
-}
-
-/// Renames the finished directory to its final name.
-inline void publish(const std::string& partial, const std::string& path) {
-  OpenFile(partial, O_RDONLY | O_DIRECTORY).sync();
-  if (::rename(partial.c_str(), path.c_str()) != 0)
-    file_error(path, std::string("cannot be renamed: ") + std::strerror(errno));
-  const std::size_t slash = path.find_last_of('/');
-  const std::string parent = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  OpenFile(parent, O_RDONLY | O_DIRECTORY).sync();
 }
 
 /// The headers of all files of a checkpoint. @throws Error if one is missing
@@ -281,13 +226,17 @@ CLEAVE_INLINE void save_checkpoint(const World& world, const std::string& path,
   const int rank = world.rank(), ranks = world.size();
   Communicator& group = world.communicator().host();
   const auto together = [&](bool takes_part, const auto& f) {
-    detail::agree(group, path, takes_part ? detail::problem_of(f) : "");
+    cleave::detail::together(group, "save_checkpoint", "another rank could not write " + path,
+                             takes_part, f);
   };
   together(rank == 0, [&] { detail::make_partial(path, partial); });
   together(true, [&] {
     detail::write_part(partial + "/" + detail::part_name(rank, ranks), state, rank, ranks);
   });
-  together(rank == 0, [&] { detail::publish(partial, path); });
+  together(rank == 0, [&] {
+    cleave::detail::OpenFile("save_checkpoint", partial, O_RDONLY | O_DIRECTORY).sync();
+    cleave::detail::publish("save_checkpoint", partial, path);
+  });
 }
 
 CLEAVE_INLINE Notes load_checkpoint(const std::string& path, const StateDict& state,

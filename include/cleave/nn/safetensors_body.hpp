@@ -94,8 +94,9 @@ CLEAVE_INLINE std::string write_header(const FileIndex& index) {
   for (const auto& [name, note] : index.notes)
     append(cleave::detail::json_string("note." + name) + ':' + cleave::detail::json_string(note));
   for (const Piece& piece : index.pieces)
-    append(cleave::detail::json_string("part." + piece.name) + ':' +
-           cleave::detail::json_string(part_text(piece)));
+    if (piece.has_checksum)
+      append(cleave::detail::json_string("part." + piece.name) + ':' +
+             cleave::detail::json_string(part_text(piece)));
   text += '}';
   for (const Piece& piece : index.pieces) append(entry_text(piece));
   text += '}';

@@ -25,6 +25,19 @@ struct NpyArray {
   std::shared_ptr<void> data{};
 };
 
+/// Where the elements of a file are, and how.
+struct NpyElements {
+  Shape extents{};
+  bool fortran_order = false;
+  index_t offset = 0;  ///< in bytes
+};
+
+/// Checks the header and the length of a file. @throws Error as `load_npy`
+CLEAVE_INLINE NpyElements find_npy_elements(const std::string& path, DType dtype, int dims);
+
+/// The header of a row-major array, with which its file begins.
+CLEAVE_INLINE std::string npy_header_of(DType dtype, const Shape& extents);
+
 /// Reads only the element type of a file.
 CLEAVE_INLINE DType npy_dtype(const std::string& path);
 [[noreturn]] CLEAVE_INLINE void throw_no_conversion(const std::string& path, DType stored,

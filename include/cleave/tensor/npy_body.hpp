@@ -72,22 +72,39 @@ CLEAVE_INLINE void throw_no_conversion(const std::string& path, DType stored, DT
                       ", which cannot be converted to " + name_of(wanted));
 }
 
-CLEAVE_INLINE NpyArray read_npy(const std::string& path, DType dtype, int dims) {
-  NpyReader reader(path);
+/// Reads and checks the header, and that exactly the elements follow it.
+inline NpyHeader begin_npy(NpyReader& reader, const std::string& path, DType dtype, int dims) {
   const NpyHeader header = read_npy_header(reader, path);
-  NpyArray array{header.extents, header.fortran_order};
   if (header.dtype != dtype)
     npy_error(path, std::string("has elements of type ") + name_of(header.dtype) + ", not " +
                         name_of(dtype));
   if (header.extents.dims != dims)
     npy_error(path, "has " + std::to_string(header.extents.dims) + " dimensions " +
                         to_string(header.extents) + ", not " + std::to_string(dims));
-  const std::size_t bytes =
-      checked_bytes(header.extents.values.data(), dims, size_of(header.dtype));
+  const std::size_t bytes = checked_bytes(header.extents.values.data(), dims, size_of(dtype));
   if (index_t(bytes) > reader.left()) reader.read(nullptr, bytes, "elements");  // throws
   if (index_t(bytes) < reader.left())
     npy_error(path, "has " + std::to_string(reader.left() - index_t(bytes)) +
                         " bytes after its elements");
+  return header;
+}
+
+CLEAVE_INLINE NpyElements find_npy_elements(const std::string& path, DType dtype, int dims) {
+  NpyReader reader(path);
+  const index_t size = reader.left();
+  const NpyHeader header = begin_npy(reader, path, dtype, dims);
+  return {header.extents, header.fortran_order, size - reader.left()};
+}
+
+CLEAVE_INLINE std::string npy_header_of(DType dtype, const Shape& extents) {
+  return npy_header(dtype, extents);
+}
+
+CLEAVE_INLINE NpyArray read_npy(const std::string& path, DType dtype, int dims) {
+  NpyReader reader(path);
+  const NpyHeader header = begin_npy(reader, path, dtype, dims);
+  NpyArray array{header.extents, header.fortran_order};
+  const auto bytes = std::size_t(reader.left());
   array.data = allocate_bytes(Host{}, bytes);
   reader.read(array.data.get(), bytes, "elements");
   if (dtype == DType::boolean)
