@@ -55,10 +55,10 @@ double distance(const std::vector<std::complex<T>>& a, const std::vector<Wide>& 
 /// The largest error of the kinds of a transform for lines of n elements.
 template <template <class> class Transform, class T>
 double worst_error(index_t n) {
-  const auto call = [n](LineTransformKind kind, std::vector<std::complex<T>>& line) {
+  const auto call = [n](LineTransformKind kind, auto& line, auto& result) {
     const Transform<T> transform(kind, n);
     std::vector<std::complex<T>> scratch(static_cast<std::size_t>(transform.scratch()));
-    transform(line.data(), scratch.data());
+    transform(line.data(), result.data(), scratch.data());
   };
   const auto x = line_of<T>(n);
   double worst = 0;
@@ -66,35 +66,28 @@ double worst_error(index_t n) {
                          const std::vector<Wide>& right) {
     worst = std::max(worst, distance(found, right));
   };
-  auto y = x;
-  call(LineTransformKind::forward, y);
+  auto from = x, y = x;
+  call(LineTransformKind::forward, from, y);
   check(y, naive_line(x, -1));
-  y = x;
-  call(LineTransformKind::inverse, y);
+  call(LineTransformKind::inverse, from, y);
   check(y, naive_line(x, 1));
 
   const auto count = static_cast<std::size_t>(n);
-  std::vector<std::complex<T>> numbers, packed(count);  // the real parts of x
-  for (index_t i = 0; i < n; ++i) {
-    numbers.push_back(x[std::size_t(i)].real());
-    reinterpret_cast<T*>(packed.data())[i] = x[std::size_t(i)].real();
-  }
+  std::vector<std::complex<T>> numbers, half(std::size_t(n / 2 + 1));
+  std::vector<T> real_parts, back(count);
+  for (const std::complex<T>& value : x)
+    numbers.push_back(value.real()), real_parts.push_back(value.real());
   const std::vector<Wide> spectrum = naive_line(numbers, -1);
-  call(LineTransformKind::real, packed);
-  packed.resize(std::size_t(n / 2 + 1));
-  check(packed, {spectrum.begin(), spectrum.begin() + n / 2 + 1});
+  call(LineTransformKind::real, real_parts, half);
+  check(half, {spectrum.begin(), spectrum.begin() + n / 2 + 1});
 
-  std::vector<std::complex<T>> back(count);
-  for (index_t k = 0; k < n / 2 + 1; ++k)
-    back[std::size_t(k)] = {T(spectrum[std::size_t(k)].real()), T(spectrum[std::size_t(k)].imag())};
-  call(LineTransformKind::hermitian, back);
-  std::vector<std::complex<T>> result;
+  for (std::size_t k = 0; k < half.size(); ++k)
+    half[k] = {T(spectrum[k].real()), T(spectrum[k].imag())};
+  call(LineTransformKind::hermitian, half, back);
   std::vector<Wide> scaled;
-  for (index_t i = 0; i < n; ++i) {
-    result.push_back(reinterpret_cast<T*>(back.data())[i]);
-    scaled.push_back(Wide(numbers[std::size_t(i)].real()) * (long double)n);
-  }
-  check(result, scaled);
+  for (const std::complex<T>& value : numbers)
+    scaled.push_back(Wide(value.real()) * (long double)n);
+  check({back.begin(), back.end()}, scaled);
   return worst;
 }
 
@@ -111,7 +104,39 @@ void check_lengths() {
   }
 }
 
+/// Interleaved lines, a few and many, have the bits of one alone, and the right values.
+template <template <class> class Transform>
+void check_interleaved() {
+  for (const index_t n : {1, 2, 12, 37, 64, 77, 2050})
+    for (const LineTransformKind kind : {LineTransformKind::forward, LineTransformKind::inverse}) {
+      const Transform<double> transform(kind, n, true);
+      const auto x = line_of<double>(n);
+      const auto transformed = [&](index_t lines, index_t which) {
+        const index_t apart = transform.stride(n, lines);
+        std::vector<std::complex<double>> all(std::size_t(n * apart), 0.25), found;
+        std::vector<std::complex<double>> scratch(std::size_t(apart * transform.scratch()));
+        for (index_t k = 0; k < n; ++k) all[std::size_t(k * apart + which)] = x[std::size_t(k)];
+        transform.interleaved(all.data(), lines, scratch.data());
+        for (index_t k = 0; k < n; ++k) found.push_back(all[std::size_t(k * apart + which)]);
+        return found;
+      };
+      CAPTURE(n);
+      const auto alone = transformed(1, 0);
+      if (n < 100)
+        CHECK(distance(alone, naive_line(x, kind == LineTransformKind::forward ? -1 : 1)) <=
+              2.5e-16 * (1 + std::log2(double(n))));
+      for (const index_t lines : {2, 3, 4}) CHECK(transformed(lines, lines - 1) == alone);
+      if (n < 2048)
+        for (const index_t lines : {5, 15, 16}) CHECK(transformed(lines, lines - 1) == alone);
+    }
+}
+
 }  // namespace
+
+TEST_CASE("the bits of a line depend neither on the lines beside it nor on their number") {
+  check_interleaved<kernels::PlainLineTransform>();
+  check_interleaved<kernels::LineTransform>();
+}
 
 TEST_CASE("the transforms of lines are sums of roots of unity, for all lengths") {
   check_lengths<kernels::PlainLineTransform>();

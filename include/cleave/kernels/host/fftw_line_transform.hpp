@@ -1,10 +1,11 @@
-// Transforms of one line by FFTW 3. @see plain_line_transform.hpp for the same without it
+// Transforms of lines by FFTW 3. @see plain_line_transform.hpp for the same without it
 #pragma once
 
 #include <complex>
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <fftw3.h>
@@ -24,7 +25,7 @@ template <>
 struct Fftw<double> {
   using Plan = fftw_plan;
   using Pair = fftw_complex;
-  static constexpr auto plan = &fftw_plan_dft_1d;
+  static constexpr auto plan = &fftw_plan_many_dft;
   static constexpr auto plan_real = &fftw_plan_dft_r2c_1d;
   static constexpr auto plan_hermitian = &fftw_plan_dft_c2r_1d;
   static constexpr auto destroy = &fftw_destroy_plan;
@@ -36,7 +37,7 @@ template <>
 struct Fftw<float> {
   using Plan = fftwf_plan;
   using Pair = fftwf_complex;
-  static constexpr auto plan = &fftwf_plan_dft_1d;
+  static constexpr auto plan = &fftwf_plan_many_dft;
   static constexpr auto plan_real = &fftwf_plan_dft_r2c_1d;
   static constexpr auto plan_hermitian = &fftwf_plan_dft_c2r_1d;
   static constexpr auto destroy = &fftwf_destroy_plan;
@@ -54,18 +55,22 @@ class FftwLineTransform {
   using Complex = std::complex<T>;
 
   /// One at a time: FFTW's planner is not thread-safe.
+  /// @param interleaved  whether `interleaved` will be called, rather than operator()
   /// @throws Error if n is larger than FFTW's interface allows
-  FftwLineTransform(LineTransformKind kind, index_t n) : kind_(kind) {
+  FftwLineTransform(LineTransformKind kind, index_t n, bool interleaved = false) {
     if (n > std::numeric_limits<int>::max())
       throw Error("fft", "FFTW transforms at most 2^31 - 1 elements, not " + std::to_string(n));
-    std::vector<Complex> line(static_cast<std::size_t>(n));
-    T* const numbers = reinterpret_cast<T*>(line.data());
+    const int apart = interleaved ? int(stride(n, group)) : 1, length = int(n);
+    std::vector<Complex> line(static_cast<std::size_t>(n * apart)), other(line.size());
+    Complex* const from = line.data();
+    Complex* const to = interleaved ? from : other.data();
     if (kind == LineTransformKind::real)
-      plan_ = Functions::plan_real(int(n), numbers, pair(line.data()), FFTW_ESTIMATE);
+      plan_ = Functions::plan_real(length, numbers(from), pair(to), FFTW_ESTIMATE);
     else if (kind == LineTransformKind::hermitian)
-      plan_ = Functions::plan_hermitian(int(n), pair(line.data()), numbers, FFTW_ESTIMATE);
+      plan_ = Functions::plan_hermitian(length, pair(from), numbers(to), FFTW_ESTIMATE);
     else
-      plan_ = Functions::plan(int(n), pair(line.data()), pair(line.data()),
+      plan_ = Functions::plan(1, &length, interleaved ? int(group) : 1, pair(from), nullptr, apart,
+                              1, pair(to), nullptr, apart, 1,
                               kind == LineTransformKind::forward ? FFTW_FORWARD : FFTW_BACKWARD,
                               FFTW_ESTIMATE);
   }
@@ -77,15 +82,24 @@ class FftwLineTransform {
   /// The number of elements of scratch memory.
   static constexpr index_t scratch() { return 0; }
 
-  /// Transforms a line in place. Thread-safe.
-  /// @param line  room for n complex numbers, aligned to 16 bytes; real numbers lie one behind the
-  ///              other from its start on
-  void operator()(Complex* line, Complex*) const {
-    T* const numbers = reinterpret_cast<T*>(line);
-    if (kind_ == LineTransformKind::real) Functions::execute_real(plan_, numbers, pair(line));
-    else if (kind_ == LineTransformKind::hermitian)
-      Functions::execute_hermitian(plan_, pair(line), numbers);
-    else Functions::execute(plan_, pair(line), pair(line));
+  /// Whether complex lines along a dimension, the last one or not, are best interleaved.
+  static constexpr bool interleaves(bool is_last) { return !is_last; }
+  /// How far the elements of interleaved lines are apart. It depends on their length only, so a
+  /// line has one plan, wherever it lies.
+  static constexpr index_t stride(index_t n, index_t) { return n > 2048 ? group : 16; }
+
+  /// Transforms interleaved lines of complex numbers in place. Thread-safe.
+  void interleaved(Complex* x, index_t lines, Complex*) const {
+    for (index_t r = 0; r < lines; r += group) Functions::execute(plan_, pair(x + r), pair(x + r));
+  }
+
+  /// Transforms a line to another place, both aligned to 16 bytes. Thread-safe.
+  /// @param from  is overwritten if the kind is hermitian
+  template <class In, class Out>
+  void operator()(In* from, Out* to, Complex*) const {
+    if constexpr (std::is_same_v<In, T>) Functions::execute_real(plan_, from, pair(to));
+    else if constexpr (std::is_same_v<Out, T>) Functions::execute_hermitian(plan_, pair(from), to);
+    else Functions::execute(plan_, pair(from), pair(to));
   }
 
  private:
@@ -93,7 +107,10 @@ class FftwLineTransform {
 
   static auto* pair(Complex* line) { return reinterpret_cast<typename Functions::Pair*>(line); }
 
-  LineTransformKind kind_;
+  static T* numbers(Complex* line) { return reinterpret_cast<T*>(line); }
+
+  static constexpr index_t group = 4;  // lines that a plan transforms together
+
   typename Functions::Plan plan_{};
 };
 

@@ -8,6 +8,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -38,91 +39,172 @@ using LineTransform = PlainLineTransform<T>;
 namespace detail {
 
 /// The transform of lines of n elements, from a cache.
-template <class T>
-const LineTransform<T>& line_transform(LineTransformKind kind, index_t n) {
+template <class Transform>
+const Transform& line_transform(LineTransformKind kind, index_t n, bool interleaved) {
   struct Made {
     LineTransformKind kind;
     index_t n;
-    std::unique_ptr<const LineTransform<T>> transform;
+    bool interleaved;
+    std::unique_ptr<const Transform> transform;
   };
   static std::mutex lock;
   static std::vector<Made> cache;
   const std::lock_guard guard(lock);
   for (const Made& made : cache)
-    if (made.kind == kind && made.n == n) return *made.transform;
-  cache.push_back({kind, n, std::make_unique<const LineTransform<T>>(kind, n)});
+    if (made.kind == kind && made.n == n && made.interleaved == interleaved) return *made.transform;
+  cache.push_back({kind, n, interleaved, std::make_unique<const Transform>(kind, n, interleaved)});
   return *cache.back().transform;
 }
 
+/// Copies n rows of a few elements each.
+template <class T>
+void copy_rows(const T* from, index_t from_stride, T* to, index_t to_stride, index_t n,
+               index_t lines) {
+  const auto copy = [&](auto count) {
+    for (index_t k = 0; k < n; ++k)
+      std::memcpy(to + k * to_stride, from + k * from_stride, std::size_t(count) * sizeof(T));
+  };
+  if (lines == 16) copy(std::integral_constant<index_t, 16>{});  // unrolled
+  else copy(lines);
+}
+
+/// transform_lines by a certain kernel. Lines are taken 16 at a time, fewer if they are long.
+template <class Transform, class In, class Out>
+class LinesBy {
+ public:
+  LinesBy(LineTransformKind kind, index_t n, double scale, double inner, const Strided<const In>& x,
+          const Strided<Out>& y, int d)
+      : kind_(kind),
+        n_(n),
+        scale_(T(scale)),
+        inner_(T(inner)),
+        x_(x),
+        y_(y),
+        d_(d),
+        is_interleaved_(std::is_same_v<In, Out> && Transform::interleaves(d == x.extents.dims - 1)),
+        transform_(line_transform<Transform>(kind, n, is_interleaved_)) {
+    for (int e = 0; e < x.extents.dims; ++e)
+      if (e != d) along_ = e;
+  }
+
+  void operator()() {
+    if (x_.extents.product() == 0 || y_.extents.product() == 0) return;
+    const index_t count = along_ < 0 ? 1 : x_.extents[along_];
+    const index_t most = std::min(count, n_ > 2048 ? index_t(4) : index_t(16));
+    const index_t wide = is_interleaved_ ? Transform::stride(n_, most) : 2 * most;
+    buffer_.resize(std::size_t(wide * (n_ + transform_.scratch())));
+    scratch_ = buffer_.data() + wide * n_;
+    const unsigned rows = 1u << d_ | (along_ < 0 ? 0u : 1u << along_);
+    const auto visit = [&](index_t from, index_t to) {
+      for (index_t first = 0; first < count; first += most) {
+        const index_t lines = std::min(most, count - first);
+        const In* const in = x_.data + from + first * step(x_.strides);
+        Out* const out = y_.data + to + first * step(y_.strides);
+        if constexpr (std::is_same_v<In, Out>) {
+          if (is_interleaved_) {
+            interleaved(in, out, lines);
+            continue;
+          }
+        }
+        one_by_one(in, out, lines);
+      }
+    };
+    loops_besides(rows, x_.extents, x_.strides, y_.strides).each(visit);
+  }
+
+ private:
+  using T = typename RealPart<In>::type;
+  using Complex = std::complex<T>;
+
+  /// From a line to the next one.
+  index_t step(const Shape& strides) const { return along_ < 0 ? 0 : strides[along_]; }
+
+  /// Lines that are `apart` from each other.
+  template <class E>
+  View view(const E* data, index_t lines, index_t length, index_t apart, index_t stride) const {
+    return View{const_cast<E*>(data), dtype_of<E>(), Shape(std::array<index_t, 2>{lines, length}),
+                Shape(std::array<index_t, 2>{apart, stride})};
+  }
+
+  void interleaved(const Out* in, Out* out, index_t lines) {
+    const index_t apart = Transform::stride(n_, lines);
+    Complex* const packed = buffer_.data();
+    if (step(x_.strides) == 1) copy_rows(in, x_.strides[d_], packed, apart, n_, lines);
+    else
+      strided_copy(view(in, lines, n_, step(x_.strides), x_.strides[d_]),
+                   view(packed, lines, n_, 1, apart));
+    transform_.interleaved(packed, lines, scratch_);
+    for (index_t i = 0; scale_ != 1 && i < n_ * apart; ++i) packed[i] *= scale_;
+    if (step(y_.strides) == 1) copy_rows(packed, apart, out, y_.strides[d_], n_, lines);
+    else
+      strided_copy(view(packed, lines, n_, 1, apart),
+                   view(out, lines, n_, step(y_.strides), y_.strides[d_]));
+  }
+
+  /// Whether lines may stay where they are.
+  template <class E>
+  bool are_aligned(const E* line, const Shape& strides) const {
+    return strides[d_] == 1 && reinterpret_cast<std::uintptr_t>(line) % 16 == 0 &&
+           step(strides) * index_t(sizeof(E)) % 16 == 0;
+  }
+
+  void one_by_one(const In* in, Out* out, index_t lines) {
+    const index_t in_length = x_.extents[d_], out_length = y_.extents[d_];
+    const bool packs_x = kind_ == LineTransformKind::hermitian || !are_aligned(in, x_.strides) ||
+                         static_cast<const void*>(in) == out;
+    const bool packs_y = !are_aligned(out, y_.strides);
+    In* const packed_in = reinterpret_cast<In*>(buffer_.data());
+    Out* const packed_out = reinterpret_cast<Out*>(buffer_.data() + lines * n_);
+    const index_t in_apart =
+        packs_x ? n_ * index_t(sizeof(Complex) / sizeof(In)) : step(x_.strides);
+    const index_t out_apart =
+        packs_y ? n_ * index_t(sizeof(Complex) / sizeof(Out)) : step(y_.strides);
+    if (packs_x)
+      strided_copy(view(in, lines, in_length, step(x_.strides), x_.strides[d_]),
+                   view(packed_in, lines, in_length, in_apart, 1));
+    for (index_t r = 0; r < lines; ++r) {
+      In* const from = (packs_x ? packed_in : const_cast<In*>(in)) + r * in_apart;
+      Out* const to = (packs_y ? packed_out : out) + r * out_apart;
+      if constexpr (is_complex<In>)
+        if (kind_ == LineTransformKind::hermitian) weigh(from);
+      transform_(from, to, scratch_);
+      if constexpr (!std::is_same_v<Out, T>)
+        if (kind_ == LineTransformKind::real) weigh(to);
+      for (index_t k = 0; scale_ != 1 && k < out_length; ++k) to[k] *= scale_;
+    }
+    if (packs_y)
+      strided_copy(view(packed_out, lines, out_length, out_apart, 1),
+                   view(out, lines, out_length, step(y_.strides), y_.strides[d_]));
+  }
+
+  void weigh(Complex* line) const {
+    for (index_t k = 1; inner_ != 1 && k < n_ - k; ++k) line[k] *= inner_;
+  }
+
+  LineTransformKind kind_;
+  index_t n_;
+  T scale_, inner_;
+  Strided<const In> x_;
+  Strided<Out> y_;
+  int d_, along_ = -1;  ///< along_: the dimension whose lines are taken together
+  bool is_interleaved_;
+  const Transform& transform_;
+  std::vector<Complex> buffer_{};
+  Complex* scratch_ = nullptr;
+};
+
 }  // namespace detail
 
-/// y = the transforms of all lines of x along dimension d, times `scale`. Elements other than the
-/// first one and, if n is even, the last one of the n/2 + 1 complex ones of a line are multiplied
-/// by `inner`, too.
+/// y = the transforms of all lines of x along dimension d, times `scale`; y may be x. Elements
+/// other than the first one and, if n is even, the last one of the n/2 + 1 complex ones of a line
+/// are multiplied by `inner`, too.
 ///
 /// @param n  the length of the transform
 template <class In, class Out>
 void transform_lines(On<Host>, LineTransformKind kind, index_t n, double scale, double inner,
                      const Strided<const In>& x, const Strided<Out>& y, int d) {
   using T = typename RealPart<In>::type;
-  using Complex = std::complex<T>;
-  if (x.extents.product() == 0 || y.extents.product() == 0) return;
-  const LineTransform<T>& transform = detail::line_transform<T>(kind, n);
-  const auto weigh = [&](Complex* line) {
-    for (index_t k = 1; inner != 1 && k < n - k; ++k) line[k] *= T(inner);
-  };
-  const auto compute = [&](Complex* line, Complex* scratch) {
-    if (kind == LineTransformKind::hermitian) weigh(line);
-    transform(line, scratch);
-    if (kind == LineTransformKind::real) weigh(line);
-    Out* const result = reinterpret_cast<Out*>(line);
-    for (index_t k = 0; scale != 1 && k < y.extents[d]; ++k) result[k] *= T(scale);
-  };
-
-  constexpr bool may_stay = std::is_same_v<In, Out>;
-  const bool are_dense = may_stay && x.strides[d] == 1 && y.strides[d] == 1;
-  int along = -1;  // the dimension whose lines are packed together
-  for (int e = 0; e < x.extents.dims; ++e)
-    if (e != d) along = e;
-  const index_t count = along < 0 ? 1 : x.extents[along], most = std::min<index_t>(count, 16);
-  const auto step = [along](const Shape& strides) { return along < 0 ? 0 : strides[along]; };
-  std::vector<Complex> buffer(std::size_t(most * n + transform.scratch()));
-  Complex* const scratch = buffer.data() + most * n;
-  const auto visit = [&](index_t from, index_t to) {
-    for (index_t first = 0; first < count; first += most) {
-      const index_t lines = std::min(most, count - first);
-      const auto view = [&]<class E>(E* data, const Shape& of, const Shape& strides) {
-        return View{const_cast<std::remove_const_t<E>*>(data), dtype_of<std::remove_const_t<E>>(),
-                    Shape(std::array<index_t, 2>{lines, of[d]}), strides};
-      };
-      const auto outer = [&](const Shape& of) {
-        return Shape(std::array<index_t, 2>{step(of), of[d]});
-      };
-      const auto packed = [&]<class E>(E*, const Shape& of) {
-        constexpr index_t each = sizeof(Complex) / sizeof(E);
-        return view(reinterpret_cast<E*>(buffer.data()), of,
-                    Shape(std::array<index_t, 2>{n * each, 1}));
-      };
-      const In* const in = x.data + from + first * step(x.strides);
-      Out* const out = y.data + to + first * step(y.strides);
-      if constexpr (may_stay) {
-        if (are_dense && reinterpret_cast<std::uintptr_t>(out) % 16 == 0 &&
-            step(y.strides) * index_t(sizeof(Out)) % 16 == 0) {
-          strided_copy(view(in, x.extents, outer(x.strides)),
-                       view(out, y.extents, outer(y.strides)));
-          for (index_t r = 0; r < lines; ++r) compute(out + r * step(y.strides), scratch);
-          continue;
-        }
-      }
-      strided_copy(view(in, x.extents, outer(x.strides)),
-                   packed(static_cast<In*>(nullptr), x.extents));
-      for (index_t r = 0; r < lines; ++r) compute(buffer.data() + r * n, scratch);
-      strided_copy(packed(static_cast<Out*>(nullptr), y.extents),
-                   view(out, y.extents, outer(y.strides)));
-    }
-  };
-  const unsigned rows = 1u << d | (along < 0 ? 0u : 1u << along);
-  detail::loops_besides(rows, x.extents, x.strides, y.strides).each(visit);
+  detail::LinesBy<LineTransform<T>, In, Out>(kind, n, scale, inner, x, y, d)();
 }
 
 }  // namespace cleave::kernels

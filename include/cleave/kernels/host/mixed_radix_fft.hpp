@@ -1,4 +1,4 @@
-// Discrete Fourier transforms of one line of complex numbers, without a library.
+// Discrete Fourier transforms of lines of complex numbers, without a library.
 //
 // Lengths whose prime factors are at most 31: the autosort algorithm of Stockham, with butterflies
 // of 4, 2, 3, 5 and of any other factor (C. Van Loan, Computational Frameworks for the Fast Fourier
@@ -64,11 +64,12 @@ class MixedRadixFft {
   /// The number of elements of scratch memory.
   index_t scratch() const { return chirp_.empty() ? n_ : 2 * inner_->n_; }
 
-  /// Transforms a line in place.
-  void operator()(Complex* x, Complex* scratch) const {
-    if (!chirp_.empty()) return by_convolution(x, scratch);
+  /// Transforms lines in place: element k of line r is x[k · lines + r].
+  /// @param scratch  room for scratch() · lines
+  void operator()(Complex* x, Complex* scratch, index_t lines = 1) const {
+    if (!chirp_.empty()) return by_convolution(x, scratch, lines);
     Complex *from = x, *to = scratch;
-    index_t stride = 1, left = n_;
+    index_t stride = lines, left = n_;
     const Complex* root = root_.data();
     for (const int p : radix_) {
       left /= p;
@@ -78,7 +79,7 @@ class MixedRadixFft {
       std::swap(from, to);
     }
     if (from != x)
-      for (index_t i = 0; i < n_; ++i) x[i] = from[i];
+      for (index_t i = 0; i < n_ * lines; ++i) x[i] = from[i];
   }
 
  private:
@@ -112,24 +113,30 @@ class MixedRadixFft {
     filter_ = std::move(filter);
   }
 
-  void by_convolution(Complex* x, Complex* scratch) const {
+  void by_convolution(Complex* x, Complex* scratch, index_t lines) const {
     const index_t length = inner_->n_;
-    Complex* const rest = scratch + length;
-    for (index_t k = 0; k < length; ++k)
-      scratch[k] = k < n_ ? detail::product_of(x[k], chirp_[std::size_t(k)]) : Complex{};
-    (*inner_)(scratch, rest);
-    for (index_t k = 0; k < length; ++k)  // the inverse transform is that of conjugates
-      scratch[k] = std::conj(detail::product_of(scratch[k], filter_[std::size_t(k)]));
-    (*inner_)(scratch, rest);
-    for (index_t k = 0; k < n_; ++k)
-      x[k] = detail::product_of(std::conj(scratch[k]), chirp_[std::size_t(k)]);
+    Complex* const rest = scratch + length * lines;
+    const auto each = [lines](index_t count, const auto& f) {
+      for (index_t k = 0; k < count; ++k)
+        for (index_t i = k * lines; i < (k + 1) * lines; ++i) f(std::size_t(k), i);
+    };
+    each(n_, [&](std::size_t k, index_t i) { scratch[i] = detail::product_of(x[i], chirp_[k]); });
+    for (index_t i = n_ * lines; i < length * lines; ++i) scratch[i] = Complex{};
+    (*inner_)(scratch, rest, lines);
+    each(length, [&](std::size_t k, index_t i) {  // the inverse transform is that of conjugates
+      scratch[i] = std::conj(detail::product_of(scratch[i], filter_[k]));
+    });
+    (*inner_)(scratch, rest, lines);
+    each(n_, [&](std::size_t k, index_t i) {
+      x[i] = detail::product_of(std::conj(scratch[i]), chirp_[k]);
+    });
   }
 
   /// Element k of part q of group j is from[k + stride · (j + left · q)]; element k of result r of
   /// group j is to[k + stride · (p · j + r)].
   void pass(int p, const Complex* from, Complex* to, index_t left, index_t stride,
             const Complex* root) const {
-    const auto each = [&]<int P>(std::integral_constant<int, P>, const auto& butterfly) {
+    const auto each = [&]<int P>(std::integral_constant<int, P>) {
       for (index_t j = 0; j < left; ++j, root += P - 1) {
         const Complex* const a = from + stride * j;
         Complex* const b = to + stride * P * j;
@@ -144,27 +151,27 @@ class MixedRadixFft {
       }
     };
     switch (p) {
-      case 2: return each(std::integral_constant<int, 2>{}, &butterfly_2);
-      case 3: return each(std::integral_constant<int, 3>{}, &butterfly_3);
-      case 4: return each(std::integral_constant<int, 4>{}, &butterfly_4);
-      case 5: return each(std::integral_constant<int, 5>{}, &butterfly_5);
+      case 2: return each(std::integral_constant<int, 2>{});
+      case 3: return each(std::integral_constant<int, 3>{});
+      case 4: return each(std::integral_constant<int, 4>{});
+      case 5: return each(std::integral_constant<int, 5>{});
       default: return pass_of_prime(p, from, to, left, stride, root);
     }
   }
 
-  static void butterfly_2(std::array<Complex, 2>& x) { x = {x[0] + x[1], x[0] - x[1]}; }
-  static void butterfly_3(std::array<Complex, 3>& x) {
+  static void butterfly(std::array<Complex, 2>& x) { x = {x[0] + x[1], x[0] - x[1]}; }
+  static void butterfly(std::array<Complex, 3>& x) {
     constexpr T sin_60 = T(0.866025403784438646763723170752936183);
     const Complex sum = x[1] + x[2], middle = x[0] - T(0.5) * sum;
     const Complex side = detail::turned_back(sin_60 * (x[1] - x[2]));
     x = {x[0] + sum, middle + side, middle - side};
   }
-  static void butterfly_4(std::array<Complex, 4>& x) {
+  static void butterfly(std::array<Complex, 4>& x) {
     const Complex a = x[0] + x[2], b = x[0] - x[2], c = x[1] + x[3];
     const Complex d = detail::turned_back(x[1] - x[3]);
     x = {a + c, b + d, a - c, b - d};
   }
-  static void butterfly_5(std::array<Complex, 5>& x) {
+  static void butterfly(std::array<Complex, 5>& x) {
     constexpr T cos_72 = T(0.309016994374947424102293417182819059);
     constexpr T cos_144 = T(-0.809016994374947424102293417182819059);
     constexpr T sin_72 = T(0.951056516295153572116439333379382143);

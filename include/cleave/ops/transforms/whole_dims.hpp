@@ -58,8 +58,10 @@ constexpr int last_dim(unsigned mask) {
 }
 
 /// Calls `transform.operator()<D>(x)` for the dimensions of the mask, each when it is whole on
-/// every rank.
-template <unsigned Mask, class X, class Transform>
+/// every rank. Results that nobody else has are overwritten: `transform.in_place<D>(x)`.
+///
+/// @tparam IsOwn  whether x is such a result
+template <unsigned Mask, bool IsOwn = false, class X, class Transform>
 constexpr auto each_when_whole(const X& x, const Transform& transform) {
   if constexpr (Mask == 0) {
     return x;
@@ -89,13 +91,18 @@ constexpr auto each_when_whole(const X& x, const Transform& transform) {
       else return Mask;
     }();
     if constexpr (whole == 0) {
-      return each_when_whole<Mask>(
+      return each_when_whole<Mask, IsOwn>(
           redistribute(x, placements_as<placements_t<WithAWholeDim<X, Mask>>>(x.actual_layout())),
           transform);
     } else {
       constexpr int last = last_dim(whole);
-      return each_when_whole < Mask &
-             ~(1u << last) > (transform.template operator()<last>(x), transform);
+      constexpr unsigned left = Mask & ~(1u << last);
+      if constexpr (IsOwn && std::is_same_v<typename X::device_type, Host>) {
+        transform.template in_place<last>(x);
+        return each_when_whole<left, true>(x, transform);
+      } else {
+        return each_when_whole<left, true>(transform.template operator()<last>(x), transform);
+      }
     }
   }
 }
