@@ -109,6 +109,19 @@ TEST_CASE("a file has NumPy's bytes, whatever the placements, and is read under 
     check<S00, RS1>(world, mesh, x, "<f8", "(5, 7)");
     check<Dealt, S00>(world, mesh, x, "<f8", "(5, 7)");
     if (n > 1) check<Other, Other>(world, mesh, x, "<f8", "(5, 7)");
+    const auto dealt =
+        distribute_tensor(x, mesh, S00{}).redistribute(BlockCyclic<1>(2), Shard<0>{});
+    const auto cut = distribute_tensor(x, mesh, S00{})
+                         .redistribute(Cuts<0>(n == 1 ? std::vector<index_t>{0, 5}
+                                                      : std::vector<index_t>{0, 1, 5}),
+                                       Replicate{});
+    const SharedFile file(world);
+    save_npy(file.path, dealt);
+    CHECK(file.bytes() == expected(x, "<f8", "(5, 7)"));
+    world.barrier();
+    save_npy(file.path, cut);
+    CHECK(file.bytes() == expected(x, "<f8", "(5, 7)"));
+    world.barrier();
     check<S10, S00>(world, mesh, numbered<double, 2>({1, 3}), "<f8", "(1, 3)");
     check<S0R, S0R>(world, mesh, numbered<double, 2>({0, 4}), "<f8", "(0, 4)");
     check<RR, RR>(world, mesh, Tensor<half, 0>({}, {half(3)}), "<f2", "()");

@@ -161,7 +161,7 @@ using rows_t = placements_t<LayoutOfRows<Axes>>;
 template <class T, int Rank, class Mesh, class P>
 void save_array(const char* operation, const std::string& path, const std::string& header,
                 const DTensor<T, Rank, Mesh, P>& x) {
-  constexpr Layout layout = layout_of<P, Rank>;
+  const Layout& layout = x.actual_layout();
   using Rows = rows_t<Mesh::axis_count>;
   const Shape shape(x.shape());
   if constexpr (Rank > 0 && !std::is_same_v<P, Rows>)
