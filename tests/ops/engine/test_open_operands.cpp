@@ -194,6 +194,12 @@ TEST_CASE("cuts of different dimensions of the operands are not confused") {
     check(Cuts<1>{0, 2, 6}, BlockCyclic<0>(1));
     check(BlockCyclic<1>(3), BlockCyclic<1>(1));
     check(Replicate{}, Cuts<1>{0, 5, 6});
+    const auto x = distribute_tensor(a, mesh, Cuts<0>{0, 2, 7});
+    const auto y = distribute_tensor(a, mesh, Cuts<1>{0, 5, 6});
+    const auto sum = call_op<Placements<Cuts<1>>>(ops::Add{}, x, y);
+    CHECK(to_string(sum.placements()) == to_string(y.placements()));
+    CHECK(same_as_naive(sum.full_tensor(),
+                        cut_array(7, 6, [&](auto i, auto j) { return 2 * cut_element(a, i, j); })));
   });
 }
 
