@@ -35,6 +35,7 @@
 #include <cleave/dtensor/redistribute_all.hpp>
 #include <cleave/dtensor/rng_tracker.hpp>
 #include <cleave/dtensor/visualize.hpp>
+#include <cleave/placement/with_placement.hpp>
 #include <cleave/redistribute/explain.hpp>
 #include <cleave/redistribute/explain_needs.hpp>
 
