@@ -142,3 +142,24 @@ TEST_CASE("the transforms of lines are sums of roots of unity, for all lengths")
   check_lengths<kernels::PlainLineTransform>();
   check_lengths<kernels::LineTransform>();
 }
+
+TEST_CASE("lines may be transformed where they lie") {
+  for (const index_t n : {6, 128, 210, 512}) {
+    const std::vector<std::complex<double>> x = line_of<double>(3 * n);
+    for (const int d : {0, 1}) {
+      const Shape shape(d == 0 ? std::array<index_t, 2>{n, 3} : std::array<index_t, 2>{3, n});
+      const Shape strides(std::array<index_t, 2>{shape[1], 1});
+      const auto transform = [&](const auto& from, auto& to) {
+        kernels::transform_lines(
+            kernels::On<Host>{}, LineTransformKind::forward, n, 1, 1,
+            kernels::Strided<const std::complex<double>>{from.data(), shape, strides},
+            kernels::Strided<std::complex<double>>{to.data(), shape, strides}, d);
+      };
+      auto stays = x, moves = x;
+      transform(x, moves);
+      transform(stays, stays);
+      CAPTURE(n);
+      CHECK(stays == moves);
+    }
+  }
+}
