@@ -52,6 +52,8 @@
 #include <cleave/ops/indices/index_put.hpp>
 #include <cleave/ops/indices/one_hot.hpp>
 #include <cleave/ops/indices/topk.hpp>
+#include <cleave/ops/linear_algebra/cholesky.hpp>
+#include <cleave/ops/linear_algebra/solve.hpp>
 #include <cleave/ops/losses/cross_entropy.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/products/matmul.hpp>

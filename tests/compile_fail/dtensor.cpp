@@ -3,6 +3,7 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/interop/scalapack.hpp>
 
 using namespace cleave;
 
@@ -82,4 +83,8 @@ Box box_of(const DTensor<float, 2, Mesh, Placements<BlockCyclic<0, 2>, Replicate
 
 #ifdef cuts_of_what_an_axis_before_leaves  // says: cleave: Cuts<dim> must be on the first axis that shards the dimension: its points are global indices
 auto nested(const Mesh& mesh) { return zeros<float>({6, 5}, mesh, Shard<0>{}, Cuts<-2>{0, 6}); }
+#endif
+
+#ifdef scalapack_that_was_not_found  // says: cleave: ScaLAPACK was not found when this was built: install the Debian package libscalapack-openmpi-dev (Meson option scalapack)
+void without(const Rows& x) { scalapack::descriptor(x); }
 #endif

@@ -1,5 +1,6 @@
 // Operands that an operation refuses, and communication that was ruled out.
 #include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/linear_algebra/cholesky.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/transforms/fourier.hpp>
 
@@ -64,4 +65,16 @@ void complex(const Tensor<std::complex<double>, 2>& x) { rfft(x, dim<0, 1>{}); }
 
 #ifdef dimension_transformed_twice  // says: cleave: dim names one or more dimensions, each once
 void twice(const Tensor<double, 2>& x) { fft(x, dim<0, -2>{}); }
+#endif
+
+#ifdef lapack_that_was_not_found  // says: cleave: LAPACK was not found when this was built: install the Debian package libopenblas-dev (Meson option blas)
+void without(const Rows& x) { cholesky(x); }
+#endif
+
+#ifdef inverse_of_integers  // says: cleave: linear algebra takes float, double and complex numbers of both; call cast<double>(x)
+void whole(const Tensor<std::int64_t, 2>& x) { inv(x); }
+#endif
+
+#ifdef batches_of_right_hand_sides_alone  // says: cleave: right-hand sides are [.., n, k], or [.., n], with the batches of the matrices [.., n, n]
+void batches(const Tensor<float, 2>& a, const Tensor<float, 3>& b) { solve(a, b); }
 #endif

@@ -38,7 +38,7 @@ write an operation of your own.
 - **types**: elements that it is verified with; *real* float and double, *complex* `std::complex<double>`, *whole*
   `std::int64_t`. Others of a kind work, too.
 
-All run on the host; on GPUs (`Cuda`) all but exact products do. [Variants](#variants) differ by
+All run on the host; on GPUs (`Cuda`) all but exact products and linear algebra do. [Variants](#variants) differ by
 dimensions, options or extents.
 
 | operation | factors | as it lies | partials kept | types | gradient |

@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from cases import Cases
 
 ORDER = ["core", "tensor", "kernels", "comm", "mesh", "placement", "redistribute", "dtensor",
-         "interop", "rules", "ops", "spmd", "grad", "nn", "parallel"]
+         "rules", "ops", "interop", "spmd", "grad", "nn", "parallel"]
 
 # Layers that may include fewer layers than all those below them.
 ONLY = {

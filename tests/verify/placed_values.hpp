@@ -52,6 +52,11 @@ inline Number64 addend(DType type, Domain domain, const Layout& layout, naive::I
   if (domain == Domain::unit) return n / 16.0;
   if (domain == Domain::chances) return (std::abs(n) % 7 + 1) / 64.0;
   if (domain == Domain::above_one) return rounded(type, std::abs(n) + 1.5);
+  if (domain == Domain::dominant) {
+    const bool is_diagonal = index[index.size() - 2] == index[index.size() - 3];
+    const double size = is_diagonal ? 1 + std::abs(n) / 16.0 : n / 128.0;
+    return rounded(type, is_complex_type(type) ? Number64(size, size / 4) : size);
+  }
   int partials = 0;
   for (int a = 0; a < layout.axes; ++a) partials += layout[a].is_partial();
   for (int a = 0; a < layout.axes; ++a) {

@@ -36,6 +36,10 @@ class Slopes {
       for (std::size_t n = 0; n < x.values.size(); ++n)
         x.values[n] = smooth_value(subject.types[i], subject.naive.domain_of(i),
                                    subject.naive.has_zeros && n % 4 == 1, n, int(i));
+      if (subject.naive.domain_of(i) == Domain::dominant)
+        for (const naive::Indices& index : naive::all_indices(shapes[i]))
+          x.at(index) = index[index.size() - 2] == index.back() ? 1. + std::abs(x.at(index).real())
+                                                                : 0.1 * x.at(index);
       x_.push_back(x);
     }
     graph_ = subject.call(extents);

@@ -9,6 +9,7 @@
 #include "convolutions.hpp"
 #include "elementwise.hpp"
 #include "indices.hpp"
+#include "linear_algebra.hpp"
 #include "losses.hpp"
 #include "normalisation.hpp"
 #include "optimizers.hpp"
@@ -43,6 +44,7 @@ constexpr void each_operation(const Visit& visit) {
   listing::each_of_attention(visit);
   listing::each_convolution(visit);
   listing::each_transform(visit);
+  listing::each_of_linear_algebra(visit);
 }
 
 }  // namespace cleave::ops

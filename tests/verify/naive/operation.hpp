@@ -25,7 +25,8 @@ enum class Domain {
   quarters,  ///< multiples of 1/4
   unit,      ///< mostly between -1 and 1
   above_one,
-  chances,  ///< between 0 and 1
+  chances,   ///< between 0 and 1
+  dominant,  ///< of the last two dimensions, the diagonal exceeds the sum of a row
 };
 
 /// The naive definition of an operation, and its requirements on operands.

@@ -17,6 +17,7 @@ void add_comparisons(std::vector<Subject>&);
 void add_convolutions(std::vector<Subject>&);
 void add_functions(std::vector<Subject>&);
 void add_indices(std::vector<Subject>&);
+void add_linear_algebra(std::vector<Subject>&);
 void add_losses(std::vector<Subject>&);
 void add_normalisation(std::vector<Subject>&);
 void add_powers(std::vector<Subject>&);
