@@ -145,6 +145,24 @@ TEST_CASE("an operand moves by the cheapest kind of communication") {
   }
 }
 
+TEST_CASE("one operand is gathered rather than another moved and the result scattered") {
+  const Layout rows = on({S0});
+  CHECK(solved<Mul>(on({S0}), on({S0}), &rows).required[1] == on({R}));
+  // both operands and the result on a grid: neither axis shards k, of which each rank would add up
+  // a part of the whole result
+  const Layout grid = on({S0, S1});
+  const Solution two = solved<Mul>(grid, grid, &grid);
+  CHECK(two.required[0] == on({S0, R}));
+  CHECK(two.required[1] == on({R, S1}));
+  CHECK(two.computed[0] == grid);
+  // an axis for each of i, k and j: every array is gathered or scattered over one of them
+  const Layout x = on({S0, S1, S1}), w = on({S0, S0, S1});
+  const Solution three = solved<Mul>(x, w, &w);
+  CHECK(three.required[0] == on({S0, S1, R}));
+  CHECK(three.required[1] == on({R, S0, S1}));
+  CHECK(three.computed[0] == on({S0, Psum, S1}));
+}
+
 TEST_CASE("axes are solved on their own") {
   const Solution s = solved<Mul>(on({S0, R, S1, Psum}), on({R, S1, S0, R}));
   CHECK(s.cost == MoveCount{});

@@ -17,10 +17,11 @@
 // Possible candidates are compared by these criteria, in order:
 //
 //   1. no operand communicates (a slice of a replicated operand does not);
-//   2. the least communication: fewest all-reduces, then all-gathers, then reduce-scatters, then
-//      all-to-alls, then operands of which neighbours' elements are read, then slices. This
-//      includes the move to the requested placement of the result, and an all-reduce for each
-//      partial result of a candidate whose operands communicate;
+//   2. the least communication: fewest all-reduces, then all-gathers and reduce-scatters, which
+//      send as much of an array, then all-to-alls, then all-gathers, then operands of which
+//      neighbours' elements are read, then slices. This includes the move to the requested
+//      placement of the result, and an all-reduce for each partial result of a candidate whose
+//      operands communicate;
 //   3. the cheapest move to the requested placement; then the cheapest move of the first operand,
 //      of the second, ..; then the order above, with factors in the order of their letters.
 //
@@ -62,7 +63,8 @@ constexpr Move move_between(const Placement& from, const Placement& to) {
 
 constexpr bool communicates(Move move) { return move > Move::slice; }
 
-/// The number of moves of each kind, compared from the most expensive kind down.
+/// The number of moves of each kind, compared from the most expensive kind down. An all-gather and
+/// a reduce-scatter send as much of an array as each other, and more than an all-to-all.
 class MoveCount {
  public:
   constexpr void add(Move move) {
@@ -75,7 +77,15 @@ class MoveCount {
 
   friend constexpr bool operator==(const MoveCount&, const MoveCount&) = default;
   friend constexpr bool operator<(const MoveCount& a, const MoveCount& b) {
-    return a.packed_ < b.packed_;
+    const auto order = [](const MoveCount& moves) {
+      return std::array{moves.count(Move::all_reduce),
+                        moves.count(Move::all_gather) + moves.count(Move::reduce_scatter),
+                        moves.count(Move::all_to_all),
+                        moves.count(Move::all_gather),
+                        moves.count(Move::read),
+                        moves.count(Move::slice)};
+    };
+    return order(a) < order(b);
   }
 
  private:

@@ -1,0 +1,9 @@
+# shellcheck shell=sh
+# Sourced by bench/run.sh: products of matrices on a grid of 2 and of 4 processes against ScaLAPACK's
+# pdgemm, and what they receive on up to 4096 ranks against the lower bound.
+need libscalapack-openmpi-dev
+configure build-bench -Dtests=disabled -Dexamples=disabled >&2
+ninja -C build-bench bench/linalg >&2
+export OPENBLAS_NUM_THREADS=1
+mpi_launch 2 build-bench/bench/linalg
+mpi_launch 4 build-bench/bench/linalg
