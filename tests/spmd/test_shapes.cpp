@@ -12,6 +12,7 @@
 #include <cleave/ops/shapes/roll.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/triangle.hpp>
+#include <cleave/spmd/check_expands.hpp>
 
 #include "each_placements.hpp"
 #include "like_eager.hpp"
