@@ -22,13 +22,14 @@
 
 namespace cleave::nn::detail {
 
+template <class T, std::size_t>
+using Always = T;
+template <class T, std::size_t... I>
+Types<Always<T, I>...> repeated(std::index_sequence<I...>);
+
 /// Types<T, ..>, N times T.
-template <int N, class T, class... More>
-struct RepeatedType : RepeatedType<N - 1, T, T, More...> {};
-template <class T, class... More>
-struct RepeatedType<0, T, More...> {
-  using type = Types<More...>;
-};
+template <int N, class T>
+using Repeated = decltype(repeated<T>(std::make_index_sequence<std::size_t(N)>{}));
 
 }  // namespace cleave::nn::detail
 
@@ -70,7 +71,7 @@ struct OptimizerStep {
   }
 
   template <class T, class... Rest>
-  using result_of = typename nn::detail::RepeatedType<states(sizeof...(Rest) + 1) + 1, T>::type;
+  using result_of = nn::detail::Repeated<states(sizeof...(Rest) + 1) + 1, T>;
 
   /// The operand that a result replaces: all but the gradient, in their order.
   static constexpr int replaces(int result) { return result + int(result > 0); }
