@@ -78,12 +78,12 @@ class MoveCount {
   friend constexpr bool operator==(const MoveCount&, const MoveCount&) = default;
   friend constexpr bool operator<(const MoveCount& a, const MoveCount& b) {
     const auto order = [](const MoveCount& moves) {
-      return std::array{moves.count(Move::all_reduce),
-                        moves.count(Move::all_gather) + moves.count(Move::reduce_scatter),
-                        moves.count(Move::all_to_all),
-                        moves.count(Move::all_gather),
-                        moves.count(Move::read),
-                        moves.count(Move::slice)};
+      return std::array<int, 6>{moves.count(Move::all_reduce),
+                                moves.count(Move::all_gather) + moves.count(Move::reduce_scatter),
+                                moves.count(Move::all_to_all),
+                                moves.count(Move::all_gather),
+                                moves.count(Move::read),
+                                moves.count(Move::slice)};
     };
     return order(a) < order(b);
   }
