@@ -114,7 +114,7 @@ def variants(root, compiler, features, cuda):
     plain = [f"-I{root}/include"]
     has_nccl = cuda and (pathlib.Path(cuda) / "include" / "nccl.h").exists()
     paths = sorted((root / "include").rglob("*.hpp"))
-    of_mpi = {path for path in paths if re.search(r"/mpi[/.]", path.as_posix())}  # not for nvcc
+    of_mpi = {path for path in paths if re.search(r"comm/mpi|/mpi/", path.as_posix())}  # not for nvcc
     alone = LARGE or pathlib.Path(compiler).name.startswith("g++")
     for path in paths:
         header = path.relative_to(root / "include").as_posix()

@@ -80,14 +80,14 @@ struct OptimizerStep {
   void kernel(const kernels::On<Device>& on, const Task& task, const kernels::Strided<T>&,
               const X&...) const {
     constexpr int results = (int(sizeof...(X)) - int(Rule::counts)) / 2;
-    using Real = kernels::real_t<T>;
+    using R = kernels::real_t<T>;
     const View gradient = view_of(task.in[1]);
     if (gradient.size() == 0) return;
-    const auto step = made<Real>(task);
+    const auto step = made<R>(task);
     [&]<int... K>(std::integer_sequence<int, K...>) {
-      Real* const begin_of[] = {static_cast<Real*>(start<Device>(task, K))...};
-      nn::detail::over_dense_gradient<Real>(
-          Device{}, gradient, [&](index_t begin, index_t end, const Real* slopes) {
+      R* const begin_of[] = {static_cast<R*>(start<Device>(task, K))...};
+      nn::detail::over_dense_gradient<R>(
+          Device{}, gradient, [&](index_t begin, index_t end, const R* slopes) {
             update(on, step, end - begin, slopes, (begin_of[K] + begin)...);
           });
     }(std::make_integer_sequence<int, results>{});
