@@ -145,11 +145,16 @@ struct LeavesOf<M> {
         using X = std::remove_cvref_t<decltype(part)>;
         if constexpr (nn::Part<X>) each_leaf(part, f);
         else if constexpr (nn::has_learning_rate<X> && !nn::is_traced_options<X>)
-          f(HostNumber{part.learning_rate});
+          f(learning_rate_of(part));
       });
   }
 
  private:
+  /// A function, since clang++ would look into a call with a HostNumber for every module.
+  template <class Options>
+  static constexpr HostNumber learning_rate_of(const Options& options) {
+    return {options.learning_rate};
+  }
   /// A Tensor, for example the counts of steps of an optimizer, is the same on all ranks.
   template <class X, class F>
   static constexpr void visit_buffer(const X& x, const F& f) {
