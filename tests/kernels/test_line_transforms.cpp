@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -131,6 +134,18 @@ void check_interleaved() {
     }
 }
 
+/// Requires of its lines what FFTW does.
+struct Aligned : kernels::PlainLineTransform<float> {
+  using PlainLineTransform::PlainLineTransform;
+  static constexpr bool interleaves(bool) { return false; }
+  template <class In, class Out>
+  void operator()(const In* from, Out* to, Complex* scratch) const {
+    CHECK(reinterpret_cast<std::uintptr_t>(from) % 16 == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(to) % 16 == 0);
+    PlainLineTransform::operator()(from, to, scratch);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("the bits of a line depend neither on the lines beside it nor on their number") {
@@ -141,6 +156,36 @@ TEST_CASE("the bits of a line depend neither on the lines beside it nor on their
 TEST_CASE("the transforms of lines are sums of roots of unity, for all lengths") {
   check_lengths<kernels::PlainLineTransform>();
   check_lengths<kernels::LineTransform>();
+}
+
+TEST_CASE("a plan is executed on lines that are aligned to 16 bytes, whatever their lengths") {
+  constexpr index_t rows = 7;
+  for (const index_t n : {1, 5, 6, 9}) {
+    const index_t half = n / 2 + 1;
+    const auto lines = [](auto& values, index_t length, index_t apart) {
+      using Value = std::remove_reference_t<decltype(values[0])>;
+      return kernels::Strided<Value>{values.data(), Shape(std::array<index_t, 2>{rows, length}),
+                                     Shape(std::array<index_t, 2>{apart, 1})};
+    };
+    std::vector<std::complex<float>> modes(std::size_t(rows * (n + 1)));
+    std::vector<float> numbers(modes.size());
+    const auto& as_given = modes;
+    const auto& real_ones = numbers;
+    using Complex = std::complex<float>;
+    for (const index_t apart : {n, n + 1}) {
+      CAPTURE(n);
+      CAPTURE(apart);
+      kernels::detail::LinesBy<Aligned, Complex, Complex>(LineTransformKind::forward, n, 1, 1,
+                                                          lines(as_given, n, apart),
+                                                          lines(modes, n, apart), 1)();
+      kernels::detail::LinesBy<Aligned, float, Complex>(LineTransformKind::real, n, 1, 1,
+                                                        lines(real_ones, n, apart),
+                                                        lines(modes, half, half), 1)();
+      kernels::detail::LinesBy<Aligned, Complex, float>(LineTransformKind::hermitian, n, 1, 1,
+                                                        lines(as_given, half, half),
+                                                        lines(numbers, n, apart), 1)();
+    }
+  }
 }
 
 TEST_CASE("lines may be transformed where they lie") {

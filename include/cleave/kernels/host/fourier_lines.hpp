@@ -92,8 +92,8 @@ class LinesBy {
     const index_t count = along_ < 0 ? 1 : x_.extents[along_];
     const index_t most = std::min(count, n_ > 2048 ? index_t(4) : index_t(16));
     const index_t wide = is_interleaved_ ? Transform::stride(n_, most) : 2 * most;
-    buffer_.resize(std::size_t(wide * (n_ + transform_.scratch())));
-    scratch_ = buffer_.data() + wide * n_;
+    buffer_.resize(std::size_t(wide * (apart() + transform_.scratch())));
+    scratch_ = buffer_.data() + wide * apart();
     const unsigned rows = 1u << d_ | (along_ < 0 ? 0u : 1u << along_);
     const auto visit = [&](index_t from, index_t to) {
       for (index_t first = 0; first < count; first += most) {
@@ -115,6 +115,10 @@ class LinesBy {
  private:
   using T = typename RealPart<In>::type;
   using Complex = std::complex<T>;
+
+  /// How far packed lines are apart: aligned to 16 bytes, as FFTW requires of all that a plan is
+  /// executed on.
+  index_t apart() const { return n_ + n_ % 2; }
 
   /// From a line to the next one.
   index_t step(const Shape& strides) const { return along_ < 0 ? 0 : strides[along_]; }
@@ -154,11 +158,11 @@ class LinesBy {
                          static_cast<const void*>(in) == out;
     const bool packs_y = !are_aligned(out, y_.strides);
     In* const packed_in = reinterpret_cast<In*>(buffer_.data());
-    Out* const packed_out = reinterpret_cast<Out*>(buffer_.data() + lines * n_);
+    Out* const packed_out = reinterpret_cast<Out*>(buffer_.data() + lines * apart());
     const index_t in_apart =
-        packs_x ? n_ * index_t(sizeof(Complex) / sizeof(In)) : step(x_.strides);
+        packs_x ? apart() * index_t(sizeof(Complex) / sizeof(In)) : step(x_.strides);
     const index_t out_apart =
-        packs_y ? n_ * index_t(sizeof(Complex) / sizeof(Out)) : step(y_.strides);
+        packs_y ? apart() * index_t(sizeof(Complex) / sizeof(Out)) : step(y_.strides);
     if (packs_x)
       strided_copy(view(in, lines, in_length, step(x_.strides), x_.strides[d_]),
                    view(packed_in, lines, in_length, in_apart, 1));
