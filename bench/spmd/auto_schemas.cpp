@@ -33,7 +33,7 @@ spmd::Graph traced_step() {
   std::vector<int> updates;
   const auto loss = bench::gpt_step(x, target, blocks, sizes.heads,
                                     [&](const auto& w) { updates.push_back(w.value()); });
-  graph.outputs.push_back(loss.value());
+  graph.outputs.push_back({loss.value()});
   graph.updates.resize(graph.values.size());
   for (std::size_t i = 0; i < updates.size(); ++i)
     graph.updates[std::size_t(graph.inputs[i + 2].value)].latest = updates[i];

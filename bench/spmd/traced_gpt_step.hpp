@@ -25,8 +25,8 @@ inline spmd::Graph traced_gpt_step(const GptSizes& sizes) {
   std::vector<int> outputs;
   const auto loss = gpt_step(x, target, blocks, sizes.heads,
                              [&](const auto& w) { outputs.push_back(w.value()); });
-  graph.outputs.push_back(loss.value());
-  for (const int output : outputs) graph.outputs.push_back(output);
+  graph.outputs.push_back({loss.value()});
+  for (const int output : outputs) graph.outputs.push_back({output});
   return spmd::canonical(graph);
 }
 

@@ -12,6 +12,7 @@
 #include <cleave/spmd/find_schemas.hpp>
 #include <cleave/spmd/frozen.hpp>
 #include <cleave/spmd/graph.hpp>
+#include <cleave/spmd/named_output.hpp>
 #include <cleave/spmd/passes/coalesce.hpp>
 #include <cleave/spmd/passes/fit_memory.hpp>
 #include <cleave/spmd/passes/optimize.hpp>

@@ -66,7 +66,7 @@ Outcome outcome_of(const spmd::Graph& graph, const OperandLayouts& inputs) {
   const spmd::Program program = spmd::expand(graph, std::span(inputs).first(graph.inputs.size()),
                                              {.partial_outputs = true, .by_extents = false});
   if (program.fault) return {.is_free = false};
-  Outcome outcome{program.values[std::size_t(program.outputs[0])].layout[0]};
+  Outcome outcome{program.values[std::size_t(program.outputs[0].value)].layout[0]};
   for (const spmd::Instruction& instruction : program.code) {
     OperandLayouts from{};
     for (int i = 0; i < instruction.operands; ++i)

@@ -121,6 +121,16 @@ TEST_CASE("parameters and buffers of a module are inputs with dotted names") {
           "model.up.0.weight model.up.0.bias model.up.1.weight model.up.1.bias model.down.weight "
           "model.down.bias model.scale x ");
     CHECK(graph.outputs.size() == 8);
+    const auto named = spmd::trace(
+        [](const auto& m, const auto& x) {
+          return std::tuple(m(x), spmd::named("new", m), spmd::named("", m.down));
+        },
+        spmd::args_of(model), spmd::arg<double>("x", {6, 3}));
+    names.clear();
+    for (const spmd::Output& output : named.outputs) names += std::string(output.name) + " ";
+    CHECK(names ==
+          " new.up.0.weight new.up.0.bias new.up.1.weight new.up.1.bias new.down.weight "
+          "new.down.bias new.scale weight bias ");
     CHECK(std::string(spmd::trace([](const auto& m) { return m.down; }, spmd::args_of(model))
                           .inputs[4]
                           .name) == "down.weight");

@@ -56,7 +56,9 @@ TEST_CASE("partial outputs are reduced, unless they are allowed") {
   const std::array schemas{schema(S1{}), schema(S0{})};
   const Graph g = trace([](const auto& x, const auto& w) { return matmul(x, w); },
                         arg<float>("x", {4, 6}), arg<float>("w", {6, 8}));
-  const auto output = [](const Program& p) { return p.values[std::size_t(p.outputs[0])].layout; };
+  const auto output = [](const Program& p) {
+    return p.values[std::size_t(p.outputs[0].value)].layout;
+  };
   CHECK(output(expand(g, schemas)) == schema(R{}));
   CHECK(output(expand(g, schemas, {.partial_outputs = true})) == schema(Partial<Sum>{}));
 }

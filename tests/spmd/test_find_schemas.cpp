@@ -47,7 +47,7 @@ Graph chain_of(int number, int length, int links, index_t n) {
       case Link::times_x: y = matmul(y, x); break;
       case Link::transposed: y = transpose(y); break;
     }
-  graph.outputs.push_back(y.value());
+  graph.outputs.push_back({y.value()});
   return canonical(graph);
 }
 

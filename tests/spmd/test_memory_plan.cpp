@@ -79,8 +79,9 @@ int first_overwritten(const spmd::Program& program, const spmd::MemoryPlan& plan
         last[std::size_t(plan.offset[v] + b)] = int(v);
     }
   }
-  for (const int output : program.outputs)
-    if (plan.offset[std::size_t(origin[std::size_t(output)])] >= 0) return int(program.code.size());
+  for (const spmd::Output& output : program.outputs)
+    if (plan.offset[std::size_t(origin[std::size_t(output.value)])] >= 0)
+      return int(program.code.size());
   return -1;
 }
 

@@ -8,13 +8,17 @@
 
 #include <doctest/doctest.h>
 
+#include <cleave/comm/dry.hpp>
 #include <cleave/dtensor/random.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/random/dropout.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
+#include <cleave/spmd/named_output.hpp>
+#include <cleave/spmd/passes/optimize.hpp>
 #include <cleave/spmd/then.hpp>
+#include <cleave/spmd/with_extents.hpp>
 
 #include "errors.hpp"
 #include "like_eager.hpp"
@@ -181,6 +185,74 @@ TEST_CASE("a program after another draws the numbers that the calls in a row wou
     manual_seed(world, 8);
     const auto expected = f(f(x));
     CHECK(same_bits(y.to_local(), expected.to_local()));
+  });
+}
+
+constexpr auto named_results = [](const auto& x, const auto& w) {
+  const auto y = matmul(x, w);
+  return std::tuple(spmd::named("columns", sum(y, dim<0>{})), y, spmd::named("product", y));
+};
+constexpr auto named_program = spmd::frozen([] {
+  return spmd::expand(
+      spmd::trace(named_results, spmd::arg<double>("x", {6, 3}), spmd::arg<double>("w", {3, 2})),
+      std::array{schema(S0{}), schema(R{})});
+});
+static_assert(spmd::output_number(named_program, "product") == 2);
+static_assert(spmd::output_schema(named_program, "product") == schema(S0{}));
+static_assert(spmd::output_schema(named_program, "columns") == schema(R{}));
+
+TEST_CASE("outputs keep their names through passes, joins and new extents") {
+  using namespace spmd;
+  const World world(dry_communicator(0, 2));
+  const auto mesh = init_device_mesh<dp>(world, {2});
+  const auto names = [&](const Program& program) {
+    std::string text;
+    for (const Output& output : program.outputs) text += std::string(output.name) + ";";
+    CHECK(program.values[std::size_t(program.outputs[0].value)].shape.dims == 1);
+    CHECK(output_schema(program, "columns") == schema(R{}));
+    return text;
+  };
+  const Graph graph =
+      trace(named_results, arg<double>("x", {extent("rows"), 3}), arg<double>("w", {3, 2}));
+  const std::array schemas{schema(S0{}), schema(R{})};
+  const Program program = expand(graph, schemas);
+  CHECK(names(program) == "columns;;product;");
+  CHECK(names(optimize(program, mesh)) == "columns;;product;");
+  CHECK(names(with_extents(program, {{"rows", 4}})) == "columns;;product;");
+  CHECK(contains(to_string(graph), "return columns=%"));
+  CHECK(contains(to_string(program, mesh), ", product=%"));
+  const Program before = expand(
+      trace([](const auto& x) { return named("twice", add(x, x)); }, arg<double>("x", {4, 3})),
+      std::array{schema(S0{})});
+  const Program fixed = with_extents(program, {{"rows", 4}});
+  CHECK(names(then(before, fixed)) == "columns;;product;");
+  CHECK(error_of([&] { static_cast<void>(output_number(program, "sums")); }) ==
+        "spmd::output_number: no output is named 'sums'; the program's names are 'columns', "
+        "'product'");
+  const Program alike = expand(
+      trace([](const auto& x) { return std::tuple(named("y", exp(x)), named("y", relu(x))); },
+            arg<float>("x", {4})),
+      std::array{schema(S0{})});
+  CHECK(contains(error_of([&] { static_cast<void>(output_schema(alike, "y")); }),
+                 "more than one output is named 'y'"));
+  CHECK(contains(error_of([&] { static_cast<void>(then(fixed, before)); }), "3 outputs"));
+}
+
+TEST_CASE("a name outside of a trace changes nothing") {
+  on_ranks({1, 2}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()}, TestDevice{});
+    const auto x = irregular<double, Placements<S0>>(mesh, std::array<index_t, 2>{6, 3}, 1);
+    const auto w = irregular<double, Placements<R>>(mesh, std::array<index_t, 2>{3, 2}, 2);
+    const auto [columns, y, product] = named_results(x, w);
+    static_assert(std::is_same_v<decltype(y), decltype(product)>);
+    const auto gx = x.full_tensor().to(Host{}), gw = w.full_tensor().to(Host{});
+    const auto whole = product.full_tensor().to(Host{});
+    for (index_t i = 0; i < 6; ++i)
+      for (index_t j = 0; j < 2; ++j) {
+        double expected = 0;
+        for (index_t k = 0; k < 3; ++k) expected += gx(i, k) * gw(k, j);
+        CHECK(std::abs(whole(i, j) - expected) < 1e-12);
+      }
   });
 }
 

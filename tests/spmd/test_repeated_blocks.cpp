@@ -146,5 +146,5 @@ constexpr std::array requests{
   CHECK(std::vector(schemas.begin(), schemas.end()) == found.schemas);
   CHECK(requests[0] == found.requests[0]);
   const Program program = expand(with_requests(graph, requests), schemas);
-  CHECK(program.values[std::size_t(program.outputs[0])].layout == placed_on(0, 0));
+  CHECK(program.values[std::size_t(program.outputs[0].value)].layout == placed_on(0, 0));
 }

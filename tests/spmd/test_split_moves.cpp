@@ -100,7 +100,7 @@ void check_all_pairs(const Mesh& mesh) {
       node.first = int(graph.values.size());
       Value value = moved;
       value.node = int(graph.nodes.size());
-      graph.outputs.push_back(graph.add(value));
+      graph.outputs.push_back({graph.add(value)});
       graph.nodes.push_back(node);
     }
     const Program program = expand(graph, std::array{from});

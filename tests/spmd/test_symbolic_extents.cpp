@@ -309,7 +309,7 @@ TEST_CASE("outputs have the same placements for all extents") {
     const auto check = [&]<class P>(P p, const spmd::ExpandOptions& options) {
       const spmd::Program program = spmd::expand(graph, std::array{schema(p)}, options);
       spmd::Runner runner(program, mesh);
-      const spmd::PlacedValue& output = program.values[std::size_t(program.outputs[0])];
+      const spmd::PlacedValue& output = program.values[std::size_t(program.outputs[0].value)];
       for (const std::array<index_t, 2>& extents :
            {std::array<index_t, 2>{5, 3}, {1, 3}, {1, 1}, {0, 2}, {4, 0}, {3, 1}, {8, 5}}) {
         const index_t n = extents[0], m = extents[1];

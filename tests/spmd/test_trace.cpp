@@ -53,7 +53,7 @@ constexpr bool same_nodes(const auto& a, const auto& b) {
       return false;
   }
   for (std::size_t k = 0; k < a.outputs.size(); ++k)
-    if (a.outputs[k] != b.outputs[k]) return false;
+    if (!(a.outputs[k] == b.outputs[k])) return false;
   return a.outputs.size() == b.outputs.size();
 }
 
@@ -62,7 +62,7 @@ constexpr auto left_first = [] {
   const Traced x = input(g, arg<float>("x", {3, 3}));
   const Traced a = exp(x);
   const Traced b = tanh(x);
-  g.outputs.push_back(add(a, b).value());
+  g.outputs.push_back({add(a, b).value()});
   return canonical(g);
 };
 constexpr auto right_first = [] {
@@ -70,7 +70,7 @@ constexpr auto right_first = [] {
   const Traced x = input(g, arg<float>("x", {3, 3}));
   const Traced b = tanh(x);
   const Traced a = exp(x);
-  g.outputs.push_back(add(a, b).value());
+  g.outputs.push_back({add(a, b).value()});
   return canonical(g);
 };
 static_assert(same_nodes(left_first(), right_first()));

@@ -57,8 +57,8 @@ inline std::string flaw_of(const spmd::Program& program) {
   for (std::size_t r = 0; r < waited.size(); ++r)
     if (begin[r] >= 0 && program.code[std::size_t(begin[r])].is_started && waited[r] != 1)
       return "a started round is not waited for";
-  for (const int output : program.outputs)
-    if (!made[std::size_t(output)]) return "an output is not made";
+  for (const spmd::Output& output : program.outputs)
+    if (!made[std::size_t(output.value)]) return "an output is not made";
   return "";
 }
 

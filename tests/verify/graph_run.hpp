@@ -43,7 +43,8 @@ class GraphRun {
       values_[std::size_t(graph_.inputs[i].value)] = inputs[i];
     run_nodes();
     std::vector<Held> outputs;
-    for (const int output : graph_.outputs) outputs.push_back(values_[std::size_t(output)]);
+    for (const spmd::Output& output : graph_.outputs)
+      outputs.push_back(values_[std::size_t(output.value)]);
     return outputs;
   }
 

@@ -80,7 +80,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
   static Program tape(const Call& call, std::integer_sequence<int, I...>) {
     return [call](const std::vector<Shape>& shapes) {
       const spmd::Graph forward = Subjects::call(call)(shapes);
-      const Shape& result = forward.values[std::size_t(forward.outputs[0])].shape;
+      const Shape& result = forward.values[std::size_t(forward.outputs[0].value)].shape;
       constexpr unsigned tracks = (0u | ... | (1u << I));
       const auto differentiated = [&call](const auto& g, const auto&... x) {
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -189,7 +189,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     return [whole](const spmd::Graph& call, const std::vector<Held>& x) {
       using Result = ResultOf<Op>;
       using Y = Tensor<typename Result::value_type, Result::dims>;
-      const Shape& extents = call.values[std::size_t(call.outputs[0])].shape;
+      const Shape& extents = call.values[std::size_t(call.outputs[0].value)].shape;
       const Y y(extents_of<std::size_t(Y::dims)>(extents));
       const Op op = made(call, whole);
       [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -212,7 +212,7 @@ struct Subjects<Op, Types<T...>, std::integer_sequence<int, Dims...>> {
     return [call, whole](const std::vector<Shape>& shapes) {
       const spmd::Graph forward = call(shapes);
       const Op op = made(forward, whole);
-      const Shape& result = forward.values[std::size_t(forward.outputs[0])].shape;
+      const Shape& result = forward.values[std::size_t(forward.outputs[0].value)].shape;
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         const spmd::Arg<typename Y::value_type, Y::dims, Host> like_y{
             "g", extents_of<std::size_t(Y::dims)>(result)};

@@ -68,18 +68,25 @@ inline const char* interned(const std::string& text) {
   return texts->insert(text).first->c_str();
 }
 
+/// The dotted names of the parameters, the buffers and the learning rates of a module, in order.
+template <class M>
+std::vector<const char*> leaf_names(const M& module, const std::string& prefix) {
+  std::vector<const char*> names;
+  nn::visit(module, [&]<class X>(const std::string& path, const X&) {
+    const std::string name = nn::join_path(prefix, path);
+    if constexpr (nn::Param<X> || nn::is_buffer<X>) names.push_back(interned(name));
+    else if constexpr (nn::has_learning_rate<X> && !nn::is_traced_options<X>)
+      names.push_back(interned(nn::join_path(name, "learning_rate")));
+  });
+  return names;
+}
+
 /// Makes inputs of the parameters, the buffers and the learning rates of a module, in order.
 class ModuleInputs {
  public:
   template <class M>
-  ModuleInputs(Graph& graph, const M& module, const std::string& prefix) : graph_(graph) {
-    nn::visit(module, [&]<class X>(const std::string& path, const X&) {
-      const std::string name = nn::join_path(prefix, path);
-      if constexpr (nn::Param<X> || nn::is_buffer<X>) names_.push_back(interned(name));
-      else if constexpr (nn::has_learning_rate<X>)
-        names_.push_back(interned(nn::join_path(name, "learning_rate")));
-    });
-  }
+  ModuleInputs(Graph& graph, const M& module, const std::string& prefix)
+      : graph_(graph), names_(leaf_names(module, prefix)) {}
 
   template <class X>
   auto operator()(const X& x) const {
@@ -101,7 +108,7 @@ class ModuleInputs {
 
  private:
   Graph& graph_;
-  std::vector<const char*> names_{};
+  std::vector<const char*> names_;
   mutable std::size_t next_ = 0;
 };
 
@@ -137,6 +144,12 @@ struct InputOf<ModuleArg<M>> {
 template <class M>
   requires(nn::Struct<M> || std::is_same_v<M, nn::None> || nn::is_buffer<M>)
 struct LeavesOf<M> {
+  static constexpr bool is_traced = nn::detail::is_traced_module<M>;
+
+  static std::vector<const char*> names(const M& m, const char* prefix) {
+    return detail::leaf_names(m, prefix);
+  }
+
   template <class F>
   static constexpr void visit(const M& m, const F& f) {
     if constexpr (nn::is_buffer<M>) visit_buffer(m.value, f);

@@ -92,7 +92,7 @@ auto run(const Mesh& mesh, const X&... x) {
   auto& runner = mesh.state().template cache<Constant>().runner;
   if (runner == nullptr) runner = Constant::make_runner(mesh.state());
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    return runner->template run<detail::ValueOf<Program, Mesh, Program.outputs[K]>...>(x...);
+    return runner->template run<detail::ValueOf<Program, Mesh, Program.outputs[K].value>...>(x...);
   }(std::make_index_sequence<Program.outputs.size()>{});
 }
 

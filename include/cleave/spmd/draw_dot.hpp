@@ -30,7 +30,7 @@ inline std::string to_dot(const Drawing& drawing) {
     for (const int value : row.operands) edge(value, name);
   }
   text += "  return [shape=oval];\n";
-  for (const int value : drawing.outputs) edge(value, "return");
+  for (const Output& output : drawing.outputs) edge(output.value, "return");
   return text + "}\n";
 }
 

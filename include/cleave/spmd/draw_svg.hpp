@@ -67,7 +67,8 @@ class SvgPicture {
     lane_.assign(values, -1);
     for (std::size_t r = 0; r < drawing_.rows.size(); ++r)
       for (const int v : drawing_.rows[r].operands) until_[std::size_t(v)] = int(r);
-    for (const int v : drawing_.outputs) until_[std::size_t(v)] = int(drawing_.rows.size());
+    for (const Output& output : drawing_.outputs)
+      until_[std::size_t(output.value)] = int(drawing_.rows.size());
     std::vector<int> busy;  // per lane: until which row
     for (std::size_t v = 0; v < values; ++v) {
       if (until_[v] == from_[v]) continue;

@@ -34,7 +34,7 @@ struct DrawnRow {
 struct Drawing {
   std::vector<DrawnRow> rows{};
   std::vector<index_t> bytes{};  ///< of each value: of a program, those of rank 0
-  std::vector<int> outputs{};
+  std::vector<Output> outputs{};
   std::vector<index_t> in_use{};  ///< per row: bytes of values; empty: unknown
   index_t inputs = 0, peak = 0;   ///< bytes of all inputs, and of the memory plan
   std::string summary{};

@@ -51,10 +51,12 @@ class Expansion final : public Placer {  // final: NOLINT(*virtual-class-destruc
     for (std::size_t n = 0; n < of.nodes.size(); ++n)
       if (!place_node({graph_.values.data(), nullptr, int(n)}, of.nodes[n])) return;
     for (std::size_t k = 0; k < of.outputs.size(); ++k) {
-      Layout layout = layout_of(of.outputs[k]);
+      Layout layout = layout_of(of.outputs[k].value);
       if (!options.partial_outputs) layout = layout.with_partials_as(Placement::replicate());
       if (k < outputs.size() && !outputs[k].has_partial()) layout = outputs[k];
-      program_.outputs.push_back(bring(of.outputs[k], layout, -1, ops::Redistribute::name, true));
+      const Output& output = of.outputs[k];
+      program_.outputs.push_back(
+          {bring(output.value, layout, -1, ops::Redistribute::name, true), output.name});
     }
     if (!place_updates()) return;
     if (is_opened_) remove_unused(program_);

@@ -19,7 +19,8 @@ template <AnyGraph G, class Place>
 Program expand_symbolic(const G& graph, const Place& place) {
   Program program = place(graph, std::vector<Layout>{});
   std::vector<Layout> outputs;
-  for (const int id : program.outputs) outputs.push_back(program.values[std::size_t(id)].layout);
+  for (const Output& output : program.outputs)
+    outputs.push_back(program.values[std::size_t(output.value)].layout);
   const auto again = [place, outputs, made = remaking(graph)] { return place(made(), outputs); };
   if (BoundSymbols::innermost() != nullptr) return again();
   program.remake = Remake<Program>(again);

@@ -34,7 +34,8 @@ constexpr bool shares_written(const Program& program, int value, std::span<const
 /// @param source  per input: the value that is written to it, under the same placements; or -1
 constexpr void append_writes(ProgramBuilder& builder, std::vector<int> source) {
   Program& program = builder.program;
-  for (int& output : program.outputs) {
+  for (Output& made : program.outputs) {
+    int& output = made.value;
     std::size_t i = 0;
     while (i < source.size() && source[i] != output) ++i;
     if (i < source.size()) output = int(i);

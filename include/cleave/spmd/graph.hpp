@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -109,6 +110,16 @@ struct Input {
   int updated = -1;         ///< the value that replaces its elements in a run; -1: they stay
 };
 
+/// An output of a graph or a program.
+struct Output {
+  int value = 0;
+  const char* name = "";  ///< empty: only its number is known
+
+  friend constexpr bool operator==(const Output& a, const Output& b) {
+    return a.value == b.value && std::string_view(a.name) == std::string_view(b.name);
+  }
+};
+
 /// The members of a graph other than its lists.
 struct GraphFacts {
   std::uint64_t draws = 0;  ///< the number of random draws
@@ -132,7 +143,7 @@ struct FixedGraph : GraphFacts {
   std::array<Node, std::size_t(Nodes)> nodes{};
   std::array<Attributes, std::size_t(Constants)> constants{};
   std::array<Input, std::size_t(Inputs)> inputs{};
-  std::array<int, std::size_t(Outputs)> outputs{};
+  std::array<Output, std::size_t(Outputs)> outputs{};
   std::array<SymbolicExtent, std::size_t(Extents)> symbolic{};
   Graph (*remake)() = nullptr;  ///< @see Graph
 };
@@ -165,7 +176,7 @@ struct Graph : GraphFacts {
   std::vector<Node> nodes{};  ///< operands come before their users
   std::vector<Attributes> constants{};
   std::vector<Input> inputs{};
-  std::vector<int> outputs{};  ///< values
+  std::vector<Output> outputs{};
   std::vector<SymbolicExtent> symbolic{};
   Remake<Graph> remake{};          ///< traces the function again; empty without symbols
   std::vector<Updates> updates{};  ///< of the first values; empty before the first update
@@ -201,7 +212,7 @@ concept AnyGraph = requires(const G& graph) {
   graph.nodes[0].op;
   graph.constants.size();
   graph.inputs[0].name;
-  graph.outputs[0];
+  graph.outputs[0].name;
 };
 
 /// The lists of a graph, in the order of FixedGraph's sizes.
@@ -220,7 +231,8 @@ class Canonical {
       : from_(from), value_(from.values.size(), -1), done_(from.nodes.size(), 0) {
     for (const Input& input : from.inputs)
       result_.inputs.push_back({input.name, keep(input.value), input.device, -1});
-    for (const int output : from.outputs) result_.outputs.push_back(reach(output));
+    for (const Output& output : from.outputs)
+      result_.outputs.push_back({reach(output.value), output.name});
     for (std::size_t i = 0; i < from.inputs.size(); ++i)
       if (const int latest = from.updates_of(from.inputs[i].value).latest; latest >= 0)
         result_.inputs[i].updated = reach(latest);

@@ -63,11 +63,11 @@ class Interpreter {
   std::size_t inputs() const noexcept { return std::size_t(program_.inputs); }
   std::size_t outputs() const noexcept { return program_.outputs.size(); }
   const PlacedValue& output(std::size_t k) const {
-    return program_.values[std::size_t(program_.outputs[k])];
+    return program_.values[std::size_t(program_.outputs[k].value)];
   }
   /// An output while `finish` is called. @see run_then
   const ValueSlot& output_slot(std::size_t k) const {
-    return slots_[std::size_t(program_.outputs[k])];
+    return slots_[std::size_t(program_.outputs[k].value)];
   }
 
   /// Lets interpreters that do not run at the same time use one block of memory, the larger one.
@@ -99,7 +99,8 @@ class Interpreter {
 
     ~Cleared() {
       if (finished) {
-        for (const int value : of.program_.outputs) of.slots_[std::size_t(value)].storage.reset();
+        for (const Output& output : of.program_.outputs)
+          of.slots_[std::size_t(output.value)].storage.reset();
         return;
       }
       of.steps_.abandon();

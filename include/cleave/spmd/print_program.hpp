@@ -35,8 +35,12 @@ std::string numbered(const std::array<int, N>& values, int count) {
 
 inline std::string outputs_text(const auto& outputs) {
   std::string text = "return";
-  for (std::size_t k = 0; k < outputs.size(); ++k)
-    text += (k ? ", %" : " %") + std::to_string(outputs[k]);
+  const char* separator = " ";
+  for (const Output& output : outputs) {
+    text += separator + std::string(output.name) + (*output.name ? "=%" : "%") +
+            std::to_string(output.value);
+    separator = ", ";
+  }
   return text + "\n";
 }
 

@@ -173,7 +173,7 @@ template <int Values, int Instructions, int Outputs, int Extents>
 struct FixedProgram : ProgramFacts {
   std::array<PlacedValue, std::size_t(Values)> values{};
   std::array<Instruction, std::size_t(Instructions)> code{};
-  std::array<int, std::size_t(Outputs)> outputs{};
+  std::array<Output, std::size_t(Outputs)> outputs{};
   std::array<SymbolicExtent, std::size_t(Extents)> symbolic{};
   Program (*remake)() = nullptr;  ///< @see Program
 };
@@ -186,7 +186,7 @@ struct Program : ProgramFacts {
 
   std::vector<PlacedValue> values{};
   std::vector<Instruction> code{};
-  std::vector<int> outputs{};  ///< values
+  std::vector<Output> outputs{};
   std::vector<SymbolicExtent> symbolic{};
   Remake<Program> remake{};  ///< traces and expands again; empty without symbols
 };
@@ -196,7 +196,7 @@ template <class P>
 concept AnyProgram = requires(const P& program) {
   program.values[0].layout;
   program.code[0].kind;
-  program.outputs[0];
+  program.outputs[0].name;
   program.fault.kind;
 };
 
@@ -266,7 +266,8 @@ constexpr void find_last_uses(Program& program) {
     for (int k = 0; k < instruction.results; ++k) use(instruction.first + k, until);
     for (int k = 0; k < instruction.operands; ++k) use(instruction.operand[std::size_t(k)], until);
   }
-  for (const int id : program.outputs) program.values[std::size_t(id)].last_use = PlacedValue::kept;
+  for (const Output& output : program.outputs)
+    program.values[std::size_t(output.value)].last_use = PlacedValue::kept;
 }
 
 /// Whether two programs have equal values, code and outputs.

@@ -26,7 +26,7 @@ constexpr auto output_schemas(const P& program) {
   using Outputs = std::remove_cvref_t<decltype(program.outputs)>;
   const auto fill = [&](auto schemas) {
     for (std::size_t k = 0; k < schemas.size(); ++k)
-      schemas[k] = program.values[std::size_t(program.outputs[k])].layout;
+      schemas[k] = program.values[std::size_t(program.outputs[k].value)].layout;
     return schemas;
   };
   if constexpr (requires { std::tuple_size<Outputs>::value; })
@@ -49,7 +49,7 @@ std::string misfit(const A& first, const B& second, int k) {
            std::to_string(second.inputs) + " inputs on " + std::to_string(second.axes);
   const auto at = std::size_t(k);
   return "output " + std::to_string(k) + " of the first program is " +
-         described(first.values[std::size_t(first.outputs[at])]) + ", input '" +
+         described(first.values[std::size_t(first.outputs[at].value)]) + ", input '" +
          second.code[at].name + "' of the second " + described(second.values[at]);
 }
 
@@ -68,12 +68,12 @@ class Sequence {
     append(second, InstructionKind::constant, 0, of_second);
     append_rest(first, 0, of_first);
     for (std::size_t k = 0; k < first.outputs.size(); ++k)
-      of_second[k] = of_first[std::size_t(first.outputs[k])];
+      of_second[k] = of_first[std::size_t(first.outputs[k].value)];
     rounds_ = round_count(first);
     append_rest(second, first.draws, of_second);
     program_.draws = first.draws + second.draws;
-    for (const int output : second.outputs)
-      program_.outputs.push_back(of_second[std::size_t(output)]);
+    for (const Output& output : second.outputs)
+      program_.outputs.push_back({of_second[std::size_t(output.value)], output.name});
     find_last_uses(program_);
   }
 
@@ -149,7 +149,7 @@ constexpr Program join(const A& first, const B& second) {
       std::string_view(first.device) != std::string_view(second.device))
     throw Error("spmd::then", misfit(first, second, -1));
   for (std::size_t k = 0; k < first.outputs.size(); ++k) {
-    const PlacedValue& made = first.values[std::size_t(first.outputs[k])];
+    const PlacedValue& made = first.values[std::size_t(first.outputs[k].value)];
     const PlacedValue& taken = second.values[k];
     if (made.dtype != taken.dtype || !(made.shape == taken.shape) || !(made.layout == taken.layout))
       throw Error("spmd::then", misfit(first, second, int(k)));

@@ -10,6 +10,7 @@
 
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/leaves.hpp>
+#include <cleave/spmd/named_output.hpp>
 #include <cleave/spmd/open_trace.hpp>
 #include <cleave/spmd/remake.hpp>
 #include <cleave/spmd/trace_args.hpp>
@@ -21,7 +22,7 @@ namespace detail {
 
 /// Appends an output: a traced value, the value inside of one that tracks gradients, or a number.
 template <class X>
-constexpr void collect_leaf(Graph& graph, const X& x) {
+constexpr void collect_leaf(Graph& graph, const X& x, const char* name = "") {
   using V = cleave::detail::innermost_t<X>;
   constexpr bool is_output = ScalarElement<X> || cleave::detail::is_traced<V>;
   static_assert(is_output,
@@ -29,12 +30,23 @@ constexpr void collect_leaf(Graph& graph, const X& x) {
                 "arrays and vectors of them");
   if constexpr (ScalarElement<X>) {
     graph.constants.push_back(Attributes::of(x));
-    graph.outputs.push_back(
-        graph.add({-1, 0, int(graph.constants.size()) - 1, dtype_of<X>(), Shape{}, false}));
+    const int number = int(graph.constants.size()) - 1;
+    graph.outputs.push_back({graph.add({-1, 0, number, dtype_of<X>(), Shape{}, false}), name});
   } else if constexpr (is_output) {
     const V& value = cleave::detail::innermost(x);
     if (&value.graph() != &graph) throw_output(graph, value.graph(), value.value());
-    graph.outputs.push_back(value.value());
+    graph.outputs.push_back({value.value(), name});
+  }
+}
+/// The same with a name; of a module, the outputs of its parts with theirs.
+template <class X>
+constexpr void collect_leaf(Graph& graph, const Named<X>& x) {
+  if constexpr (requires { requires LeavesOf<X>::is_traced; }) {
+    const auto names = LeavesOf<X>::names(x.value, x.name);
+    std::size_t k = 0;
+    each_leaf(x.value, [&](const auto& leaf) { collect_leaf(graph, leaf, names[k++]); });
+  } else {
+    collect_leaf(graph, x.value, x.name);
   }
 }
 
@@ -48,7 +60,7 @@ constexpr void collect_leaf(Graph& graph, const X& x) {
 /// vectors,
 ///              arrays and tuples of arguments and `args_of(module)`. Returns a value, a number, or
 ///              a tuple, array, vector or module of them, nested at will: the graph's outputs are
-///              the values inside, in order
+///              the values inside, in order, with the names that `named` gives them
 ///
 /// If extents of arguments contain symbols, the function is traced for sample extents, and again
 /// for those of a run: the graph keeps a copy of it and of the arguments, modules included, which

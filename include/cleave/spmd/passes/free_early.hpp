@@ -25,7 +25,7 @@ class FreeEarly {
         missing_(of.code.size(), 0),
         is_emitted_(of.code.size(), 0) {
     find_users();
-    for (const int v : of.outputs) uses_[std::size_t(v)] = PlacedValue::kept;
+    for (const Output& output : of.outputs) uses_[std::size_t(output.value)] = PlacedValue::kept;
     order_.reserve(of.code.size());
   }
 

@@ -146,7 +146,8 @@ class MemoryPlanner {
     find_owners();
     std::vector<int> output(program_.values.size(), -1);  // per owner: an output in its memory
     std::vector<char> shared(program_.values.size(), 0);
-    for (const int v : program_.outputs) {
+    for (const Output& returned : program_.outputs) {
+      const int v = returned.value;
       const auto owner = std::size_t(owner_[std::size_t(v)]);
       shared[owner] = char(shared[owner] || (output[owner] >= 0 && output[owner] != v));
       output[owner] = v;

@@ -95,7 +95,7 @@ constexpr std::vector<int> uses_of(const Program& program) {
   std::vector<int> uses(program.values.size(), 0);
   for (const Instruction& i : program.code)
     for (int k = 0; k < i.operands; ++k) ++uses[std::size_t(i.operand[std::size_t(k)])];
-  for (const int output : program.outputs) ++uses[std::size_t(output)];
+  for (const Output& output : program.outputs) ++uses[std::size_t(output.value)];
   return uses;
 }
 

@@ -15,7 +15,7 @@ namespace cleave::spmd {
 /// @cost linear
 constexpr void remove_unused(Program& program) {
   std::vector<char> needed(program.values.size(), 0);
-  for (const int id : program.outputs) needed[std::size_t(id)] = 1;
+  for (const Output& output : program.outputs) needed[std::size_t(output.value)] = 1;
   std::vector<int> kept;
   for (std::size_t i = program.code.size(); i-- > 0;) {
     const Instruction& instruction = program.code[i];

@@ -33,7 +33,7 @@ constexpr void reorder(Program& program, std::span<const int> order) {
     if (instruction.results > 0) instruction.first = renamed[std::size_t(instruction.first)];
     code.push_back(instruction);
   }
-  for (int& id : program.outputs) id = renamed[std::size_t(id)];
+  for (Output& output : program.outputs) output.value = renamed[std::size_t(output.value)];
   program.values = static_cast<std::vector<PlacedValue>&&>(values);
   program.code = static_cast<std::vector<Instruction>&&>(code);
 }

@@ -50,7 +50,7 @@ class MoveSharing {
       if (known < 0) known = int(moves_.size()), moves_.emplace_back();
       moves_[std::size_t(known)].push_back(int(n));
     }
-    for (const int output : program_.outputs) is_needed_[std::size_t(output)] = 1;
+    for (const Output& output : program_.outputs) is_needed_[std::size_t(output.value)] = 1;
   }
 
   /// Whether the source of a move may change. A copy is for its source; a Partial is not made of

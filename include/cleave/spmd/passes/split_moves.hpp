@@ -29,7 +29,8 @@ class MoveSplitter {
       if (i.kind == InstructionKind::move) split(of, i, plan_of(of, i, mesh, model));
       else append(of, i);
     }
-    for (const int output : of.outputs) program.outputs.push_back(renamed_[std::size_t(output)]);
+    for (const Output& output : of.outputs)
+      program.outputs.push_back({renamed_[std::size_t(output.value)], output.name});
     find_last_uses(program);
   }
 

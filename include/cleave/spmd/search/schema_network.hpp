@@ -68,11 +68,11 @@ class NetworkBuilder {
     }
     const std::vector<std::uint64_t> kinds = kinds_of_nodes(of);
     for (std::size_t n = 0; n < of.nodes.size(); ++n) add(call_of(int(n), kinds[n]), int(n));
-    for (const int output : of.outputs) {
+    for (const Output& output : of.outputs) {
       SchemaCall call;
       call.kind = SchemaCall::Kind::output;
-      append_in(call, output);
-      add(call, output);
+      append_in(call, output.value);
+      add(call, output.value);
     }
     for (const Input& input : of.inputs) {
       if (input.updated < 0) continue;
@@ -93,7 +93,7 @@ class NetworkBuilder {
         used_[std::size_t(node.operand[std::size_t(i)])] = 1;
       if (node.like >= 0) used_[std::size_t(node.like)] = 1;
     }
-    for (const int output : graph_.outputs) used_[std::size_t(output)] = 1;
+    for (const Output& output : graph_.outputs) used_[std::size_t(output.value)] = 1;
     for (const Input& input : graph_.inputs)
       if (input.updated >= 0) used_[std::size_t(input.updated)] = 1;
   }

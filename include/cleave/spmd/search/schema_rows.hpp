@@ -160,7 +160,7 @@ class SchemaRows {
     std::size_t output = 0;
     for (int k = 0; k < call.outs; ++k)
       if (call.used >> k & 1u) {
-        const int id = program.outputs[output++];
+        const int id = program.outputs[output++].value;
         row.out[std::size_t(k)] = program.values[std::size_t(id)].layout.packed();
       }
   }
@@ -198,7 +198,7 @@ class SchemaRows {
       value.node = 0;
       const int id = one.add(value);
       if (k == 0) node.first = id;
-      if (call.used >> k & 1u) one.outputs.push_back(id);
+      if (call.used >> k & 1u) one.outputs.push_back({id});
     }
     one.nodes.push_back(node);
     return one;

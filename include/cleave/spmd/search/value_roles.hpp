@@ -60,7 +60,7 @@ constexpr std::vector<std::uint64_t> roles_of_values(const G& graph, int steps) 
   const std::vector<std::uint64_t> kind = kinds_of_nodes(graph);
   std::vector<std::uint64_t> role(graph.values.size());
   for (std::size_t v = 0; v < role.size(); ++v) role[v] = kind_of_value(graph, int(v));
-  for (const int output : graph.outputs) role[std::size_t(output)] += 0x9e3779b97f4a7c15u;
+  for (const Output& output : graph.outputs) role[std::size_t(output.value)] += 0x9e3779b97f4a7c15u;
   for (const Input& input : graph.inputs)
     if (input.updated >= 0) role[std::size_t(input.updated)] += 0xc2b2ae3d27d4eb4fu;
   for (int step = 0; step < steps; ++step) {
