@@ -84,10 +84,11 @@ Local addend_gradient(Local g, Local addend, Layout layout, const typename Local
         if (is_read) addend = all_reduced(addend, op);
       } else if (op == ReduceOp::product) {
         if constexpr (Product) {
-          const Local zeros = all_reduced(call_op(ops::IsZero{}, addend), ReduceOp::sum);
-          const Local rest = all_reduced(call_op(ops::OrOne{}, addend), ReduceOp::product);
-          g = mul(g, conj(call_op(ops::ProductOfOthers{}, addend, rest, zeros)));
-          if (is_read) addend = mul(rest, call_op(ops::IsZero{}, zeros));
+          const Local zeros = all_reduced(call_op(cleave::detail::IsZero{}, addend), ReduceOp::sum);
+          const Local rest =
+              all_reduced(call_op(cleave::detail::OrOne{}, addend), ReduceOp::product);
+          g = mul(g, conj(call_op(cleave::detail::ProductOfOthers{}, addend, rest, zeros)));
+          if (is_read) addend = mul(rest, call_op(cleave::detail::IsZero{}, zeros));
         }
       } else if constexpr (Extreme) {
         const Local value = all_reduced(addend, op);

@@ -40,7 +40,7 @@ inline Naive naive_of(ops::Erfc) {
 inline Naive naive_of(ops::Gelu) {
   return by_real([](double x) { return x == -INFINITY ? NAN : x * naive_normal(x); });
 }
-inline Naive naive_of(ops::Slope<ops::Gelu>) {
+inline Naive naive_of(detail::Slope<ops::Gelu>) {
   return by_real([](double x) {
     return naive_normal(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846);
   });

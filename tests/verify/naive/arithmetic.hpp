@@ -23,7 +23,7 @@ inline Naive naive_of(ops::Maximum) {
 inline Naive naive_of(ops::Minimum) {
   return by_element([](const Elements& x) { return re(x[0]) < re(x[1]) ? x[0] : x[1]; });
 }
-inline Naive naive_of(ops::ShareOfLarger) {
+inline Naive naive_of(detail::ShareOfLarger) {
   return by_element([](const Elements& x) {
     return Number64(re(x[0]) > re(x[1]) ? 1 : re(x[0]) < re(x[1]) ? 0 : 0.5);
   });

@@ -10,7 +10,7 @@ inline Naive naive_of(ops::Clamp) {
     return Number64(std::fmin(std::fmax(re(x[0]), re(x[1])), re(x[2])));
   });
 }
-inline Naive naive_of(ops::ClampShare<0>) {
+inline Naive naive_of(detail::ClampShare<0>) {
   return by_element([](const Elements& x) {
     return Number64(re(x[1]) <= re(x[0]) && re(x[0]) <= re(x[2]) ? 1 : 0);
   });

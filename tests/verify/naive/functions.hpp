@@ -27,7 +27,7 @@ inline Naive naive_of(ops::Real) {
 inline Naive naive_of(ops::Relu) {
   return by_element([](const Elements& x) { return Number64(std::fmax(re(x[0]), 0)); });
 }
-inline Naive naive_of(ops::WherePositive) {
+inline Naive naive_of(detail::WherePositive) {
   return by_element([](const Elements& x) { return re(x[0]) > 0 ? x[1] : Number64(0); });
 }
 inline Naive naive_of(ops::Exp) {
@@ -45,13 +45,13 @@ inline Naive naive_of(ops::Tanh) {
 inline Naive naive_of(ops::Sigmoid) {
   return by_element([](const Elements& x) { return 1.0 / (1.0 + std::exp(-x[0])); });
 }
-inline Naive naive_of(ops::IsZero) {
+inline Naive naive_of(detail::IsZero) {
   return by_element([](const Elements& x) { return Number64(x[0] == Number64(0) ? 1 : 0); });
 }
-inline Naive naive_of(ops::OrOne) {
+inline Naive naive_of(detail::OrOne) {
   return by_element([](const Elements& x) { return x[0] == Number64(0) ? Number64(1) : x[0]; });
 }
-inline Naive naive_of(ops::ProductOfOthers) {
+inline Naive naive_of(detail::ProductOfOthers) {
   return by_element(
       [](const Elements& x) {
         if (x[2] == Number64(0)) return x[1] / x[0];

@@ -14,14 +14,14 @@ inline Number64 naive_power(const Number64& a, const Number64& b) {
 inline Naive naive_of(ops::Pow) {
   return by_element([](const Elements& x) { return naive_power(x[0], x[1]); }, {Domain::positive});
 }
-inline Naive naive_of(ops::PowSlope<1>) {
+inline Naive naive_of(detail::PowSlope<1>) {
   return by_element(
       [](const Elements& x) {
         return x[1] == Number64(0) ? x[1] : x[1] * naive_power(x[0], x[1] - 1.0);
       },
       {Domain::positive});
 }
-inline Naive naive_of(ops::TimesLog) {
+inline Naive naive_of(detail::TimesLog) {
   return by_element([](const Elements& x) { return x[0] * std::log(x[1]); },
                     {Domain::any, Domain::positive});
 }

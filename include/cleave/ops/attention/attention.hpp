@@ -64,7 +64,7 @@ struct AttentionWeights : Composite {
   static constexpr auto body(const auto& x) {
     const auto largest = call_op(FiniteOrZero{}, resolve(max(x, dim<D>{})));
     const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
-    const auto total = call_op(OrOne{}, resolve(sum(weights, dim<D>{})));
+    const auto total = call_op(detail::OrOne{}, resolve(sum(weights, dim<D>{})));
     return div(weights, unsqueeze(total, dim<D>{}));
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {

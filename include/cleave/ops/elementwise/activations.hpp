@@ -273,6 +273,6 @@ CLEAVE_USAGE(relu6, "relu6(a)")
 CLEAVE_UNARY(activations, hardsigmoid, Hardsigmoid)
 /// a · hardsigmoid(a)
 CLEAVE_UNARY(activations, hardswish, Hardswish)
-CLEAVE_HELPER(activations, Slope<Gelu>, 1)
+CLEAVE_HELPER(activations, Slope<ops::Gelu>, 1)
 
 }  // namespace cleave

@@ -10,11 +10,11 @@ namespace cleave {
 template <class... R, AnyOperand A>
 constexpr auto conj(const A& a);
 
-namespace ops {
+namespace detail {
 
 /// 1 where a is 0, 0 elsewhere.
 struct IsZero : Elementwise {
-  static constexpr const char* constant = piecewise_constant;
+  static constexpr const char* constant = ops::piecewise_constant;
   static constexpr const char* name = "is_zero";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -24,7 +24,7 @@ struct IsZero : Elementwise {
 
 /// a, but 1 where a is 0.
 struct OrOne : Elementwise {
-  using verified = RealComplexWhole;
+  using verified = ops::RealComplexWhole;
   static constexpr const char* name = "or_one";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& a) const {
@@ -34,6 +34,21 @@ struct OrOne : Elementwise {
     return mul(g, sub(1, call_op(IsZero{}, x)));
   }
 };
+
+/// 1 where a > b, 1/2 where a == b, 0 elsewhere: the derivative of maximum(a, b) in a.
+struct ShareOfLarger : Elementwise {
+  static constexpr const char* constant = ops::piecewise_constant;
+  using verified = Types<double, float>;
+  static constexpr const char* name = "share_of_larger";
+  template <class T>
+  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    return a > b ? T(1) : a == b ? T(0.5) : T(0);
+  }
+};
+
+}  // namespace detail
+
+namespace ops {
 
 struct Add : Elementwise {
   static constexpr const char* name = "add";
@@ -168,18 +183,8 @@ struct Sign : Elementwise {
     requires is_complex<typename X::value_type>
   static constexpr auto gradient(wrt<0>, const G& g, const Y& y, const X& x) {
     using T = typename X::value_type;
-    return div(sub(g, mul(cast<T>(real(mul(conj(g), y))), y)), call_op(OrOne{}, cast<T>(abs(x))));
-  }
-};
-
-/// 1 where a > b, 1/2 where a == b, 0 elsewhere: the derivative of maximum(a, b) in a.
-struct ShareOfLarger : Elementwise {
-  static constexpr const char* constant = piecewise_constant;
-  using verified = Types<double, float>;
-  static constexpr const char* name = "share_of_larger";
-  template <class T>
-  CLEAVE_HOST_DEVICE T operator()(const T& a, const T& b) const {
-    return a > b ? T(1) : a == b ? T(0.5) : T(0);
+    return div(sub(g, mul(cast<T>(real(mul(conj(g), y))), y)),
+               call_op(detail::OrOne{}, cast<T>(abs(x))));
   }
 };
 
@@ -197,8 +202,8 @@ struct Extreme : ElementwiseOn<Elements::ordered> {
   }
   template <int I>
   static constexpr auto gradient(wrt<I>, const auto& g, const auto&, const auto& a, const auto& b) {
-    if constexpr (IsLarger == (I == 0)) return mul(g, call_op(ShareOfLarger{}, a, b));
-    else return mul(g, call_op(ShareOfLarger{}, b, a));
+    if constexpr (IsLarger == (I == 0)) return mul(g, call_op(detail::ShareOfLarger{}, a, b));
+    else return mul(g, call_op(detail::ShareOfLarger{}, b, a));
   }
 };
 using Maximum = Extreme<true>;

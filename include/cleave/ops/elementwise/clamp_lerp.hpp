@@ -6,13 +6,13 @@
 
 namespace cleave {
 
-namespace ops {
+namespace detail {
 
 /// 1 where clamp(x, low, high) selects operand I, 0 elsewhere; at the bounds it selects x.
 template <int I>
 struct ClampShare : Elementwise {
   using verified = Types<double>;
-  static constexpr const char* constant = piecewise_constant;
+  static constexpr const char* constant = ops::piecewise_constant;
   static constexpr const char* name = "clamp_share";
   template <class T>
   CLEAVE_HOST_DEVICE T operator()(const T& x, const T& low, const T& high) const {
@@ -22,6 +22,10 @@ struct ClampShare : Elementwise {
     return chosen ? T(1) : T(0);
   }
 };
+
+}  // namespace detail
+
+namespace ops {
 
 /// min(max(x, low), high), hence high where low > high. Propagates NaNs.
 struct Clamp : ElementwiseOn<Elements::ordered> {
@@ -34,7 +38,7 @@ struct Clamp : ElementwiseOn<Elements::ordered> {
   template <int I>
   static constexpr auto gradient(wrt<I>, const auto& g, const auto&, const auto& x, const auto& low,
                                  const auto& high) {
-    return mul(g, call_op(ClampShare<I>{}, x, low, high));
+    return mul(g, call_op(detail::ClampShare<I>{}, x, low, high));
   }
 };
 

@@ -6,10 +6,10 @@
 
 namespace cleave {
 
-namespace ops {
+namespace detail {
 
 /// b where a > 0, 0 elsewhere.
-struct WherePositive : ElementwiseOn<Elements::ordered> {
+struct WherePositive : ops::ElementwiseOn<ops::Elements::ordered> {
   using verified = Types<double, float, std::int64_t>;
   static constexpr const char* constant = "piecewise constant in a";
   static constexpr const char* name = "where_positive";
@@ -23,6 +23,10 @@ struct WherePositive : ElementwiseOn<Elements::ordered> {
   }
 };
 
+}  // namespace detail
+
+namespace ops {
+
 /// Propagates NaNs.
 struct Relu : ElementwiseOn<Elements::ordered> {
   using verified = Types<double, float, std::int64_t, bool>;
@@ -33,7 +37,7 @@ struct Relu : ElementwiseOn<Elements::ordered> {
     return a < T(0) ? T(0) : a;
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
-    return call_op(WherePositive{}, y, g);
+    return call_op(detail::WherePositive{}, y, g);
   }
 };
 

@@ -11,7 +11,7 @@
 
 namespace cleave {
 
-namespace ops {
+namespace detail {
 
 /// y · log(a), 0 where a is 0: the derivative of a power y of a with respect to its exponent.
 struct TimesLog : Elementwise {
@@ -63,6 +63,10 @@ struct PowSlope : Elementwise {
   }
 };
 
+}  // namespace detail
+
+namespace ops {
+
 /// Real powers of negative numbers are NaN unless the exponent is an integer.
 struct Pow : ElementwiseOn<Elements::fractions> {
   using verified = Types<double, float, std::complex<double>>;
@@ -73,10 +77,10 @@ struct Pow : ElementwiseOn<Elements::fractions> {
     return T(kernels::power(A(a), A(b)));
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& a, const auto& b) {
-    return mul(g, conj(call_op(PowSlope<1>{}, a, b)));
+    return mul(g, conj(call_op(detail::PowSlope<1>{}, a, b)));
   }
   static constexpr auto gradient(wrt<1>, const auto& g, const auto& y, const auto& a, const auto&) {
-    return mul(g, conj(call_op(TimesLog{}, y, a)));
+    return mul(g, conj(call_op(detail::TimesLog{}, y, a)));
   }
 };
 

@@ -6,7 +6,9 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/elementwise.hpp>
 
-namespace cleave::ops {
+namespace cleave {
+
+namespace detail {
 
 /// The row function that computes the derivative of F; false if F declares none.
 template <class F>
@@ -33,18 +35,24 @@ struct Slope : F {  // not a member: a second Elementwise in one object would pa
     return F::slope(kernels::Dual<T>(x, T(1))).slope;
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
-    return mul(g, detail::call_as(detail::Request<>{}, Slope<Slope>{*this}, x));
+    return mul(g, call_as(Request<>{}, Slope<Slope>{*this}, x));
   }
 };
+
+}  // namespace detail
+
+namespace ops {
 
 /// Base of a function F of one real element. F has `value(x)` and its derivative `slope(x)`, which
 /// must also take dual numbers.
 template <class F>
 struct RealFunction : FunctionOn<Elements::real, F> {
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
-    const Slope<F> slope{static_cast<const F&>(*this)};
+    const detail::Slope<F> slope{static_cast<const F&>(*this)};
     return mul(g, detail::call_as(detail::Request<>{}, slope, x));
   }
 };
 
-}  // namespace cleave::ops
+}  // namespace ops
+
+}  // namespace cleave

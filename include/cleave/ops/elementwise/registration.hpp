@@ -9,7 +9,7 @@
 //     CLEAVE_TERNARY(clamp_lerp, clamp, Clamp, "(x, low, high)")
 //     CLEAVE_UNARY_WITH(activations, elu, Elu, "elu(a), elu(a, alpha)")
 //                                               elu(x, 0.5), elu_(x, 0.5)
-//     CLEAVE_HELPER(powers, TimesLog, 2)        only gradients call it: no function, no row
+//     CLEAVE_HELPER(powers, TimesLog, 2)        detail::TimesLog, which only gradients call
 //
 // The struct states what verification cannot know: `verified`, the element types if not those of
 // list/listed.hpp, and `constant`, why it has no gradient unless its result is a bool.
@@ -102,7 +102,7 @@ struct InPlaceWith {
   template <>                                                        \
   struct ops::Registered<ops::topics::topic, __LINE__> {             \
     static_assert(__LINE__ < ops::lines_of_topic);                   \
-    using op = ops::Op;                                              \
+    using op = Op;                                                   \
     static constexpr int operands = operands_;                       \
     static constexpr const char* usage = text;                       \
     static constexpr bool is_helper = is_helper_;                    \
@@ -113,7 +113,7 @@ struct InPlaceWith {
 #define CLEAVE_REGISTER(topic, function, Op, operands, usage, text, call_) \
   inline constexpr detail::InPlace<ops::Op> function##_;                   \
   CLEAVE_USAGE(function, usage)                                            \
-  CLEAVE_LISTED(topic, Op, operands, text, false, call_)
+  CLEAVE_LISTED(topic, ops::Op, operands, text, false, call_)
 
 #define CLEAVE_ELEMENTWISE(topic, function, Op, operands, usage, text, call_) \
   template <class... R, class... A>                                           \
@@ -145,9 +145,9 @@ struct InPlaceWith {
   }                                                          \
   inline constexpr detail::InPlaceWith<ops::Op> function##_; \
   CLEAVE_USAGE(function, usage)                              \
-  CLEAVE_LISTED(topic, Op, 1, #function "(x)", false, function(x...))
+  CLEAVE_LISTED(topic, ops::Op, 1, #function "(x)", false, function(x...))
 
 #define CLEAVE_HELPER(topic, Op, operands) \
-  CLEAVE_LISTED(topic, Op, operands, ops::Op::name, true, call_op(op{}, x...))
+  CLEAVE_LISTED(topic, detail::Op, operands, detail::Op::name, true, call_op(op{}, x...))
 
 }  // namespace cleave

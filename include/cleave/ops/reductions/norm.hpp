@@ -35,7 +35,7 @@ struct Norm : Composite {
   static constexpr auto gradient(wrt<0> at, const auto& g, const auto& y, const auto& operand) {
     const auto x = resolve(operand);
     if constexpr (P == 2)
-      return mul(broadcast_dims<Mask>(div(g, call_op(OrOne{}, resolve(y))), x), x);
+      return mul(broadcast_dims<Mask>(div(g, call_op(detail::OrOne{}, resolve(y))), x), x);
     else if constexpr (P == 1) return mul(broadcast_dims<Mask>(g, x), sign(x));
     else return mul(Reduce<Max, Mask>::gradient(at, g, y, abs(x)), sign(x));
   }

@@ -39,10 +39,6 @@ constexpr const char* reduction_name() {
   else return "min";
 }
 
-}  // namespace detail
-
-namespace ops {
-
 /// The product of all elements but x, where `rest` is the product of the nonzero elements and
 /// `zeros` the number of zeros; 0 where the arguments are inconsistent. Its gradient treats `zeros`
 /// as a constant. @see Reduce::product_of_zeros
@@ -66,6 +62,10 @@ struct ProductOfOthers : Elementwise {
     return mul(g, conj(call_op(ProductOfOthers{}, x, T(1), zeros)));
   }
 };
+
+}  // namespace detail
+
+namespace ops {
 
 /// The reduction over the dimensions in `Mask` by Sum, Product, Max or Min; sums of bools count.
 /// Sums of sums, maxima of maxima, .. may be taken in any order, and so may sums and averages.
@@ -98,11 +98,11 @@ struct Reduce {
       return broadcast_dims<Mask>(g, x);
     } else if constexpr (std::is_same_v<By, Product>) {
       // the product of the other elements, also where some are zero
-      const auto zeros = resolve(call_op(Reduce<Sum, Mask>{}, call_op(IsZero{}, x)));
-      const auto rest = resolve(call_op(Reduce<Product, Mask>{}, call_op(OrOne{}, x)));
+      const auto zeros = resolve(call_op(Reduce<Sum, Mask>{}, call_op(detail::IsZero{}, x)));
+      const auto rest = resolve(call_op(Reduce<Product, Mask>{}, call_op(detail::OrOne{}, x)));
       const auto all_zeros = broadcast_dims<Mask>(zeros, x);
       const auto all_rest = broadcast_dims<Mask>(rest, x);
-      const auto others = call_op(ProductOfOthers{}, x, all_rest, all_zeros);
+      const auto others = call_op(detail::ProductOfOthers{}, x, all_rest, all_zeros);
       const auto all_g = broadcast_dims<Mask>(g, x);
       if constexpr (detail::call_level<X> < 3) return mul(all_g, conj(others));
       else return mul(all_g, conj(add(others, product_of_zeros(x, all_rest, all_zeros))));
@@ -120,9 +120,9 @@ struct Reduce {
   /// zero or the only zero besides x.
   static constexpr auto product_of_zeros(const auto& x, const auto& rest, const auto& zeros) {
     using T = typename std::remove_cvref_t<decltype(x)>::value_type;
-    const auto zero = where(cast<bool>(real(call_op(IsZero{}, x))), x, T(0));
+    const auto zero = where(cast<bool>(real(call_op(detail::IsZero{}, x))), x, T(0));
     const auto all = broadcast_dims<Mask>(resolve(call_op(Reduce<Sum, Mask>{}, zero)), x);
-    return mul(call_op(ProductOfOthers{}, x, rest, sub(zeros, 1)), sub(all, zero));
+    return mul(call_op(detail::ProductOfOthers{}, x, rest, sub(zeros, 1)), sub(all, zero));
   }
 };
 

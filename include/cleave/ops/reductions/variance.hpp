@@ -78,8 +78,8 @@ struct Stddev : Composite {
 
   constexpr auto body(const auto& x) const { return sqrt(call_op(Var<Mask>{{}, correction}, x)); }
   constexpr auto gradient(wrt<0> at, const auto& g, const auto& y, const auto& x) const {
-    return Var<Mask>{{}, correction}.gradient(at, div(g, mul(call_op(OrOne{}, resolve(y)), 2)), y,
-                                              x);
+    return Var<Mask>{{}, correction}.gradient(
+        at, div(g, mul(call_op(detail::OrOne{}, resolve(y)), 2)), y, x);
   }
 };
 
