@@ -53,6 +53,15 @@ inline void set_mesh(MeshExtents& mesh, const std::string& text) {
   }
 }
 
+/// Reads "2x3", the extents of a mesh of rows and columns.
+inline void set_mesh(cleave::index_t& rows, cleave::index_t& columns, const std::string& text) {
+  const std::size_t cross = text.find('x');
+  if (cross == text.npos)
+    throw UsageError("--mesh is '" + text + "'; it must be two integers, as in 2x2");
+  rows = positive("--mesh", text.substr(0, cross));
+  columns = positive("--mesh", text.substr(cross + 1));
+}
+
 /// Calls set(option, value) for each option.
 /// @param flag  an option without a value
 /// @throws UsageError if any other option has no value

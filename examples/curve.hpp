@@ -1,4 +1,4 @@
-// A loss curve as an SVG file.
+// A curve, of losses or of something else, as an SVG file.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command_line.hpp"
@@ -14,7 +15,13 @@ namespace training {
 
 class Curve {
  public:
-  void add(double x, double loss) { points_.push_back({x, loss}); }
+  /// @param name    what the curve shows
+  /// @param option  names the file
+  explicit Curve(std::string name = "loss", std::string option = "--curve")
+      : name_(std::move(name)), option_(std::move(option)) {}
+
+  /// A value that is not finite is left out.
+  void add(double x, double value) { points_.push_back({x, value}); }
 
   /// @param unit  the unit of x, such as "steps"
   /// @throws UsageError if the file cannot be written
@@ -22,14 +29,14 @@ class Curve {
     std::ofstream file(path);
     file << svg(unit);
     file.close();
-    if (!file) throw command_line::UsageError("--curve " + path + " cannot be written");
+    if (!file) throw command_line::UsageError(option_ + " " + path + " cannot be written");
   }
 
   std::string svg(const std::string& unit) const {
     Range x, y{0, 0};
     for (const Point& p : points_) {
       x = x.with(p.x);
-      if (std::isfinite(p.loss)) y = y.with(p.loss);
+      if (std::isfinite(p.value)) y = y.with(p.value);
     }
     const auto across = [&](double value) { return left + width * x.share(value); };
     const auto down = [&](double value) { return top + height * (1 - y.share(value)); };
@@ -43,10 +50,10 @@ class Curve {
     for (const double value : x.ticks())
       text += label(across(value), top + height + 18, "middle", number(value));
     text +=
-        label(left + width, top + height + 36, "end", unit) + label(left, top - 8, "start", "loss");
+        label(left + width, top + height + 36, "end", unit) + label(left, top - 8, "start", name_);
     text += "<polyline fill=\"none\" stroke=\"#1f5fa8\" stroke-width=\"2\" points=\"";
     for (const Point& p : points_)
-      if (std::isfinite(p.loss)) text += number(across(p.x)) + "," + number(down(p.loss)) + " ";
+      if (std::isfinite(p.value)) text += number(across(p.x)) + "," + number(down(p.value)) + " ";
     return text + "\"/>\n</svg>\n";
   }
 
@@ -54,7 +61,7 @@ class Curve {
   static constexpr double left = 50, top = 30, width = 410, height = 220;
 
   struct Point {
-    double x, loss;
+    double x, value;
   };
 
   struct Range {
@@ -85,7 +92,8 @@ class Curve {
            words + "</text>\n";
   }
 
-  std::vector<Point> points_;
+  std::string name_, option_;
+  std::vector<Point> points_{};
 };
 
 }  // namespace training

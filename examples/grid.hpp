@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include <cleave/cleave.hpp>
@@ -29,29 +30,26 @@ inline Options parse(int argc, char** argv, Options options) {
     else if (option == "--columns") options.columns = command_line::positive(option, value);
     else if (option == "--steps") options.steps = command_line::positive(option, value);
     else if (option == "--picture") options.picture = value;
-    else if (option == "--mesh") {
-      const std::size_t cross = value.find('x');
-      if (cross == value.npos)
-        throw UsageError("--mesh is '" + value + "'; it must be two integers, as in 2x2");
-      options.up = command_line::positive(option, value.substr(0, cross));
-      options.across = command_line::positive(option, value.substr(cross + 1));
-    } else if (option != "--ranks") {
+    else if (option == "--mesh") command_line::set_mesh(options.up, options.across, value);
+    else if (option != "--ranks")
       throw UsageError("unknown option '" + option +
                        "'; the options are --rows, --columns, --steps, --mesh 2x2, --picture "
                        "FILE.ppm and --ranks");
-    }
   });
   return options;
 }
 
-/// All ranks, as the options arrange them.
-inline Mesh mesh_of(const cleave::World& world, const Options& options) {
-  const index_t up = options.up > 0 ? options.up : world.size();
-  const index_t across = options.up > 0 ? options.across : 1;
+/// All ranks, `up` times `across`.
+inline Mesh mesh_of(const cleave::World& world, index_t up, index_t across) {
   if (up * across != world.size())
     throw UsageError("--mesh " + std::to_string(up) + "x" + std::to_string(across) +
                      " does not match the number of ranks, " + std::to_string(world.size()));
   return cleave::init_device_mesh<cleave::axes::row, cleave::axes::col>(world, {up, across});
+}
+/// All ranks, as the options arrange them.
+inline Mesh mesh_of(const cleave::World& world, const Options& options) {
+  return options.up > 0 ? mesh_of(world, options.up, options.across)
+                        : mesh_of(world, world.size(), 1);
 }
 
 /// Prints eight elements of a row with all their digits.
@@ -76,27 +74,33 @@ inline void write_picture(const std::string& file, const cleave::Tensor<double, 
   if (!out) throw cleave::Error("write_picture", "'" + file + "' cannot be written");
 }
 
-/// Runs simulate(world, options) on all ranks.
-template <class Simulate>
-int main_of(const char* name, int argc, char** argv, const Options& defaults,
-            const Simulate& simulate) {
-  Options options = defaults;
+/// Runs simulate(world, parse(argc, argv)) on all ranks.
+template <class Parse, class Simulate>
+int main_by(const char* name, int argc, char** argv, const Parse& parse, const Simulate& simulate) {
+  std::optional<decltype(parse(argc, argv))> options;
   std::string problem;
   try {
-    options = parse(argc, argv, defaults);
+    options = parse(argc, argv);
   } catch (const UsageError& error) {
     problem = error.what();
   }
   return cleave::run<cleave::Host>(argc, argv, [&](cleave::World& world, cleave::Host) {
     try {
-      if (!problem.empty()) throw UsageError(problem);
-      simulate(world, options);
+      if (!options) throw UsageError(problem);
+      simulate(world, *options);
       return 0;
     } catch (const UsageError& error) {  // the same on every rank
       if (world.rank() == 0) std::fprintf(stderr, "%s: %s\n", name, error.what());
       return 2;
     }
   });
+}
+/// Runs simulate(world, options) on all ranks.
+template <class Simulate>
+int main_of(const char* name, int argc, char** argv, const Options& defaults,
+            const Simulate& simulate) {
+  const auto parsed = [&](int count, char** words) { return parse(count, words, defaults); };
+  return main_by(name, argc, argv, parsed, simulate);
 }
 
 }  // namespace grid

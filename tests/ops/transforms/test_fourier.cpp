@@ -191,6 +191,26 @@ TEST_CASE("pencils take two exchanges each way, and all placements give the bits
   });
 }
 
+TEST_CASE("a batch stays whole, and its fields are exchanged together") {
+  on_ranks({1, 2, 3}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const int one = world.size() > 1 ? 1 : 0;
+    for (const auto& shape : shapes) {
+      const Volume x = volume(shape);
+      const auto placed = distribute_tensor(x, mesh, Shard<1>{});
+      const auto y = fft(placed, dim<1, 2>{});
+      static_assert(std::is_same_v<typename decltype(y)::placements_type, Placements<Shard<2>>>);
+      CHECK(distance(whole(y), naive_transform(naive_transform(x, 1, -1), 2, -1)) < 1e-14);
+      CHECK(collectives_of(world, [&] { (void)fft(placed, dim<1, 2>{}); }) == one);
+      const auto z = rfft(real(placed), dim<1, 2>{});
+      static_assert(std::is_same_v<typename decltype(z)::placements_type, Placements<Shard<2>>>);
+      CHECK(distance(whole(z), rfft(real(x), dim<1, 2>{})) < 1e-14);
+      const auto back = irfft(z, dim<1, 2>{}, shape[2]);
+      static_assert(std::is_same_v<typename decltype(back)::placements_type, Placements<Shard<1>>>);
+    }
+  });
+}
+
 TEST_CASE("real transforms keep half, for even and odd lengths, on any mesh") {
   on_ranks({1, 2, 3, 4}, [](World& world) {
     const auto mesh = init_device_mesh<dp>(world, {world.size()});

@@ -170,7 +170,7 @@ struct Fourier : CompositeByPlacement {
 
   static constexpr const char* name = Inverse ? "ifft" : "fft";
   constexpr auto body(const auto& x) const {
-    return detail::each_when_whole<Mask>(resolve(x), EachDim<Mask, Inverse>{scale});
+    return detail::each_when_whole<Mask, Mask>(resolve(x), EachDim<Mask, Inverse>{scale});
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     return detail::call_as(detail::like(x), Fourier<Mask, !Inverse>{{}, scale}, g);
@@ -189,10 +189,11 @@ struct RealFourier : CompositeByPlacement {
 
   static constexpr const char* name = "rfft";
   constexpr auto body(const auto& x) const {
-    const auto lines = detail::when_whole<Last>(resolve(x), [this](const auto& part) {
+    constexpr unsigned all = Mask | 1u << Last;
+    const auto lines = detail::when_whole<Last, all>(resolve(x), [this](const auto& part) {
       return call_op(RealLines<Last>{shape_of(part)[Last], scale, inner}, part);
     });
-    return detail::each_when_whole<Mask, true>(lines, EachDim<Mask, false>{});
+    return detail::each_when_whole<Mask, all, true>(lines, EachDim<Mask, false>{});
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     return detail::call_as(
@@ -209,9 +210,10 @@ struct HermitianFourier : CompositeByPlacement {
 
   static constexpr const char* name = "irfft";
   constexpr auto body(const auto& x) const {
-    const auto lines = detail::each_when_whole<Mask>(resolve(x), EachDim<Mask, true>{});
+    constexpr unsigned all = Mask | 1u << Last;
+    const auto lines = detail::each_when_whole<Mask, all>(resolve(x), EachDim<Mask, true>{});
     const index_t n = length < 0 ? 2 * (shape_of(lines)[Last] - 1) : length;
-    return detail::when_whole<Last>(lines, [this, n](const auto& part) {
+    return detail::when_whole<Last, all>(lines, [this, n](const auto& part) {
       return call_op(HermitianLines<Last>{n, scale, inner}, part);
     });
   }

@@ -21,14 +21,20 @@ constexpr unsigned sharded_dims(const Layout& layout) {
 
 /// The layout in which a dimension of the mask is whole that `layout` shards: the axes that shard
 /// it shard another dimension instead, the nearest one that is whole, so that transforms there and
-/// back end where they began. A dimension without such a neighbour is brought together on every
-/// rank.
-constexpr Layout with_a_whole_dim(const Layout& layout, int dims, unsigned mask) {
+/// back end where they began; rather one that is transformed, too, than one of a batch. A dimension
+/// without such a neighbour is brought together on every rank.
+///
+/// @param mask         dimensions that are still to be transformed
+/// @param transformed  all dimensions of the transform
+constexpr Layout with_a_whole_dim(const Layout& layout, int dims, unsigned mask,
+                                  unsigned transformed) {
   const unsigned sharded = sharded_dims(layout);
   int from = -1, to = -1;
   for (int d = 0; d < dims; ++d)
     for (int e = 0; e < dims; ++e) {
-      const auto distance = [](int a, int b) { return a < b ? b - a : a - b; };
+      const auto distance = [&](int a, int b) {
+        return (a < b ? b - a : a - b) + (transformed >> b & 1u ? 0 : dims);
+      };
       if ((mask & sharded) >> d & 1u && !(sharded >> e & 1u) &&
           (from < 0 || distance(d, e) < distance(from, to)))
         from = d, to = e;
@@ -45,9 +51,9 @@ constexpr Layout with_a_whole_dim(const Layout& layout, int dims, unsigned mask)
   return result;
 }
 
-template <class X, unsigned Mask>
+template <class X, unsigned Mask, unsigned All>
 struct WithAWholeDim {
-  static constexpr Layout layout = with_a_whole_dim(X::layout, X::dims, Mask);
+  static constexpr Layout layout = with_a_whole_dim(X::layout, X::dims, Mask, All);
 };
 
 /// The last dimension of a mask.
@@ -60,8 +66,9 @@ constexpr int last_dim(unsigned mask) {
 /// Calls `transform.operator()<D>(x)` for the dimensions of the mask, each when it is whole on
 /// every rank. Results that nobody else has are overwritten: `transform.in_place<D>(x)`.
 ///
+/// @tparam All    all dimensions of the transform of which these are a part
 /// @tparam IsOwn  whether x is such a result
-template <unsigned Mask, bool IsOwn = false, class X, class Transform>
+template <unsigned Mask, unsigned All, bool IsOwn = false, class X, class Transform>
 constexpr auto each_when_whole(const X& x, const Transform& transform) {
   if constexpr (Mask == 0) {
     return x;
@@ -71,7 +78,7 @@ constexpr auto each_when_whole(const X& x, const Transform& transform) {
       const Layout layout = y.layout();
       const unsigned whole = left & ~sharded_dims(layout);
       if (whole == 0) {
-        y = y.redistribute(with_a_whole_dim(layout, X::dims, left));
+        y = y.redistribute(with_a_whole_dim(layout, X::dims, left, All));
         continue;
       }
       const int last = last_dim(whole);
@@ -91,34 +98,35 @@ constexpr auto each_when_whole(const X& x, const Transform& transform) {
       else return Mask;
     }();
     if constexpr (whole == 0) {
-      return each_when_whole<Mask, IsOwn>(
-          redistribute(x, placements_as<placements_t<WithAWholeDim<X, Mask>>>(x.actual_layout())),
+      return each_when_whole<Mask, All, IsOwn>(
+          redistribute(x,
+                       placements_as<placements_t<WithAWholeDim<X, Mask, All>>>(x.actual_layout())),
           transform);
     } else {
       constexpr int last = last_dim(whole);
       constexpr unsigned left = Mask & ~(1u << last);
       if constexpr (IsOwn && std::is_same_v<typename X::device_type, Host>) {
         transform.template in_place<last>(x);
-        return each_when_whole<left, true>(x, transform);
+        return each_when_whole<left, All, true>(x, transform);
       } else {
-        return each_when_whole<left, true>(transform.template operator()<last>(x), transform);
+        return each_when_whole<left, All, true>(transform.template operator()<last>(x), transform);
       }
     }
   }
 }
 
 /// The same for one dimension that `transform` changes to another element type.
-template <int D, class X, class Transform>
+template <int D, unsigned All, class X, class Transform>
 constexpr auto when_whole(const X& x, const Transform& transform) {
   if constexpr (call_level<X> == 2) {
     const Layout layout = x.layout();
     if (sharded_dims(layout) >> D & 1u)
-      return transform(x.redistribute(with_a_whole_dim(layout, X::dims, 1u << D)));
+      return transform(x.redistribute(with_a_whole_dim(layout, X::dims, 1u << D, All)));
     return transform(x);
   } else if constexpr (is_dtensor<X>) {
     if constexpr ((sharded_dims(X::layout) >> D & 1u) != 0)
       return transform(redistribute(
-          x, placements_as<placements_t<WithAWholeDim<X, 1u << D>>>(x.actual_layout())));
+          x, placements_as<placements_t<WithAWholeDim<X, 1u << D, All>>>(x.actual_layout())));
     else return transform(x);
   } else {
     return transform(x);
