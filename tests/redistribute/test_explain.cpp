@@ -123,7 +123,7 @@ TEST_CASE("estimates are those of a stated machine, inside of nodes and between 
   CHECK(time(Rows{}) == 2 + 4 * 3 * 4 * 25 / 1000.0);
 }
 
-TEST_CASE("steps between nodes say who communicates with whom") {
+TEST_CASE("steps say who communicates with whom") {
   const World world(dry_communicator(0, 16));
   const auto mesh = init_device_mesh<dp, tp>(world, {4, 4});
   CostModel machine;
@@ -134,7 +134,7 @@ TEST_CASE("steps between nodes say who communicates with whom") {
   const auto gather = [&]<class From>(From) {
     return explain<From, Whole>(mesh, {4096, 25}, DType::float32, machine);
   };
-  CHECK(gather(Columns{}).steps[0].schedule == "");  // one node
+  CHECK(gather(Columns{}).steps[0].schedule == "direct all_gather");  // one node
   CHECK(gather(Rows{}).steps[0].schedule ==
         "library all_gather in the column, direct all_gather on the node");
   CHECK(gather(Rows{}).text().find("\n     library all_gather in the column, ") !=
@@ -150,7 +150,15 @@ TEST_CASE("steps between nodes say who communicates with whom") {
   world.communicator().state().reproducible = true;  // in rank order, which MPI does not promise
   CHECK(sums("library all_gather"));
   machine.ranks_per_node = 4;
-  CHECK(gather(Rows{}).steps[0].schedule == "");  // one rank per node
+  CHECK(gather(Rows{}).steps[0].schedule == "library all_gather");  // one rank per node
+  machine.ranks_per_node = 0;
+  CHECK(gather(Rows{}).steps[0].schedule == "");  // unknown
+  CHECK(explain<Whole, Rows>(mesh, {4, 4}).steps[0].schedule == "");  // local
+  run_threads(2, [](World& two) {
+    const auto line = init_device_mesh<dp>(two, {2});
+    const auto explained = explain<Placements<Shard<0>>, Placements<Replicate>>(line, {4, 4});
+    CHECK(explained.text().find("\n     direct all_gather\n") != std::string::npos);
+  });
 }
 
 TEST_CASE("a slow network makes plans with less traffic on it the cheaper ones") {

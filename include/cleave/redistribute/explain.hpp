@@ -32,8 +32,9 @@ struct ExplainedStep {
   index_t bytes = 0;        ///< the most that a rank receives
   double microseconds = 0;  ///< estimated
   Layout after{};           ///< the placements after the step
-  /// Between nodes of several ranks: "library all_gather in the column, direct all_gather on the
-  /// node", what the first rank does; else empty.
+  /// What the first rank does: "direct all_gather", "library all_gather in the column, direct
+  /// all_gather on the node". Empty if the step is local, on a device, and in a dry run whose model
+  /// does not say where ranks are.
   std::string schedule{};
 };
 

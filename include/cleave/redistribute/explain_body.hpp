@@ -22,8 +22,8 @@ CLEAVE_INLINE std::string decimal(double value) {
   return buffer;
 }
 
-/// How the first group of a step that communicates carries it out, if its ranks are on several
-/// nodes with several ranks each.
+/// How the first group of a step that communicates carries it out: where its ranks are is known of
+/// threads, of processes, and from a model.
 inline std::string schedule_text(const Step& step, index_t elements, DType dtype,
                                  const MeshState& mesh, const CostModel& model) {
   Communicator& world = *mesh.world();
@@ -40,10 +40,11 @@ inline std::string schedule_text(const Step& step, index_t elements, DType dtype
     const int rank = mesh.world_ranks()[std::size_t(linear_index(extents, at))];
     if (!nodes.empty()) node_of.push_back(nodes[std::size_t(rank)]);
     else if (model.ranks_per_node > 0) node_of.push_back(rank / int(model.ranks_per_node));
+    else if (world.ranks_are_threads()) node_of.push_back(0);
   }
+  if (node_of.empty() && world.is_dry()) return {};
   Topology topology = Topology::of(node_of, 0, size);
   topology.reproducible = world.state().reproducible;
-  if (topology.grid.nodes == 0) return {};
   const index_t each = (elements + size - 1) / size;
   return to_string(
       FlatCall(collective_of(step.kind), dtype, step.op, each, 0, size).schedule(topology));

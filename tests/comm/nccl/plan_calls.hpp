@@ -2,6 +2,7 @@
 // lowered for one rank of a mesh that is not running.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ namespace cleave::testing {
 inline std::string text_of(const detail::NcclPlan& plan) {
   std::string text;
   const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
-  if (!plan.packs.empty()) add("pack");
+  if (!plan.before.empty()) add("pack");
   if (plan.calls.size() > 1) add("group of");
   std::string last;
   int times = 0;
@@ -38,8 +39,11 @@ inline std::string text_of(const detail::NcclPlan& plan) {
     ++times;
   }
   flush();
-  if (!plan.unpacks.empty()) add("unpack");
-  if (!plan.reductions.empty()) add("reduce");
+  const auto any_after = [&](detail::StepAction action) {
+    return std::ranges::any_of(plan.after, [&](const auto& step) { return step.action == action; });
+  };
+  if (any_after(detail::StepAction::copy)) add("unpack");
+  if (any_after(detail::StepAction::reduce)) add("reduce");
   return text;
 }
 

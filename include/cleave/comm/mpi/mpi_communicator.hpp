@@ -1,7 +1,7 @@
 // A group whose ranks are MPI processes.
 //
 // All messages use duplicates of the user's communicator, so that they never mix with the user's.
-// schedule/select.hpp chooses how a collective is carried out, run_schedule.hpp runs it.
+// schedule/select.hpp chooses how a collective is carried out, `communicate` runs the steps.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 #include <cleave/comm/mpi/mpi_failure_detector.hpp>
 #include <cleave/comm/mpi/mpi_handle.hpp>
 #include <cleave/comm/mpi/node.hpp>
-#include <cleave/comm/mpi/run_schedule.hpp>
+#include <cleave/comm/schedule/run_schedule.hpp>
 #include <cleave/comm/schedule/schedule_for.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 #include <cleave/comm/verify.hpp>
@@ -95,30 +95,14 @@ class MpiCommunicator final : public Communicator {
     return provided == MPI_THREAD_MULTIPLE;
   }
 
-  /// The ranks that take part in a step of a schedule of this group.
-  MpiCommunicator& ranks_of(RankLevel level) {
-    if (level == RankLevel::group) return *this;
-    if (node_ranks_ == nullptr) {
-      node_ranks_ = make_group(topology_.grid.row(), label(), "subgroup");
-      column_ranks_ = make_group(topology_.grid.column(), label(), "subgroup");
-    }
-    return level == RankLevel::node ? *node_ranks_ : *column_ranks_;
-  }
-
-  /// Runs calls by reading peers directly; without enough shared memory, as ranks that share none.
-  void read_directly(std::span<const Collective> calls) {
-    const MpiOpContext way = context_for(calls[0]);
-    if (direct_ != nullptr && direct_->run(calls, way)) return;
-    Topology apart = topology();
-    apart.shares_memory = false;
-    detail::execute(schedule_for(calls, apart), *this);
-  }
-
-  /// The context of a call by messages or by the MPI library.
-  MpiOpContext context_for(const Collective& c) {
-    MpiOpContext way = context(members_.comm, calls_++ % subgroup_sequence, operation_of(c));
-    way.site = c.site;
-    return way;
+  /// Runs a step of communication of a schedule.
+  void communicate(const ScheduleStep& step) {
+    MpiCommunicator& ranks = ranks_of(step.level);
+    if (step.action == StepAction::direct) return ranks.read_directly(step.calls);
+    const Collective& c = step.calls[0];
+    const MpiOpContext way = ranks.context_for(c);
+    if (step.action == StepAction::library) MpiLibrary(way).run(c);
+    else exchange(c, way);
   }
 
   /// @see mpi_handle
@@ -166,10 +150,33 @@ class MpiCommunicator final : public Communicator {
  private:
   /// @pre verify_call(c) for every call c
   void run_calls(std::span<const Collective> calls) {
-    // the schedule of ranks that share memory is one step: it is run without being built
-    if (direct_ != nullptr) return read_directly(calls);
     members_.detector->verify(operation_of(calls[0]));
-    detail::execute(schedule_for(calls, topology()), *this);
+    run_schedule<Host>(schedule_for(calls, topology()), *this);
+  }
+
+  /// The ranks that a step of a schedule of this group names.
+  MpiCommunicator& ranks_of(RankLevel level) {
+    if (level == RankLevel::group) return *this;
+    if (node_ranks_ == nullptr) {
+      node_ranks_ = make_group(topology_.grid.row(), label(), "subgroup");
+      column_ranks_ = make_group(topology_.grid.column(), label(), "subgroup");
+    }
+    return level == RankLevel::node ? *node_ranks_ : *column_ranks_;
+  }
+
+  /// Runs calls by reading peers directly; without enough shared memory, as ranks that share none.
+  void read_directly(std::span<const Collective> calls) {
+    const MpiOpContext way = context_for(calls[0]);
+    if (direct_ != nullptr && direct_->run(calls, way)) return;
+    Topology apart = topology();
+    apart.shares_memory = false;
+    run_schedule<Host>(schedule_for(calls, apart), *this);
+  }
+
+  MpiOpContext context_for(const Collective& c) {
+    MpiOpContext way = context(members_.comm, calls_++ % subgroup_sequence, operation_of(c));
+    way.site = c.site;
+    return way;
   }
 
   const Topology& topology() {

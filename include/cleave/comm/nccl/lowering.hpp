@@ -12,10 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
 #include <cleave/comm/nccl/types.hpp>
+#include <cleave/comm/schedule/schedule.hpp>
 #include <cleave/tensor/view.hpp>
 
 namespace cleave::detail {
@@ -59,25 +61,12 @@ struct NcclCall {
   int peer = 0;  ///< the root, or the peer of a send or receive
 };
 
-/// A copy on the device, before or after the calls.
-struct NcclCopy {
-  ConstView from{};
-  View to{};
-};
-
-/// A reduction on the device, after the calls.
-struct NcclReduction {
-  ReduceOp op{};
-  std::vector<ConstView> operands{};
-  View result{};
-};
-
-/// Everything that a rank enqueues for one collective, in this order.
+/// Everything that a rank enqueues for one collective, in this order. The calls of collectives that
+/// run together are issued together.
 struct NcclPlan {
-  std::vector<NcclCopy> packs{};
+  std::vector<ScheduleStep> before{};  ///< copies that pack operands
   std::vector<NcclCall> calls{};
-  std::vector<NcclCopy> unpacks{};
-  std::vector<NcclReduction> reductions{};
+  std::vector<ScheduleStep> after{};  ///< copies that unpack, and reductions
 };
 
 /// An uneven all-gather is padded if that adds less than this part of its elements.
@@ -148,17 +137,17 @@ class NcclLowering {
   /// The contiguous elements of a view: in place, or packed into a buffer.
   const void* packed(const ConstView& view) {
     if (view.contiguous()) return view.data;
-    for (const NcclCopy& done : plan_.packs)  // the same source for several peers
-      if (done.from.data == view.data && done.from.extents == view.extents &&
-          done.from.strides == view.strides && done.to.contiguous())
-        return done.to.data;
+    for (const ScheduleStep& done : plan_.before) {  // the same source for several peers
+      const ConstView& from = done.operands[0];
+      if (from.data == view.data && from.extents == view.extents && from.strides == view.strides &&
+          done.result.contiguous())
+        return done.result.data;
+    }
     void* buffer = temporary(view.size());
-    plan_.packs.push_back({view, dense(buffer, view.extents)});
+    pack(view, buffer);
     return buffer;
   }
-  void pack(const ConstView& view, void* to) {
-    if (view.size() > 0) plan_.packs.push_back({view, dense(to, view.extents)});
-  }
+  void pack(const ConstView& view, void* to) { copy(view, dense(to, view.extents)); }
 
   /// Where to receive the elements of a view: in place, or in a buffer that is unpacked later.
   void* landing(const View& view) {
@@ -169,7 +158,8 @@ class NcclLowering {
   }
   void unpack(const void* from, const View& view) {
     if (view.size() > 0)
-      plan_.unpacks.push_back({ConstView::dense(from, view.dtype, view.extents), view});
+      plan_.after.push_back(
+          ScheduleStep::copy(ConstView::dense(from, view.dtype, view.extents), view));
   }
 
   static index_t longest_of(std::span<const Box> pieces) {
@@ -222,7 +212,8 @@ class NcclLowering {
   const Box& own() const { return c_.pieces[std::size_t(rank_)]; }
 
   void copy(const ConstView& from, const View& to) {
-    if (from.size() > 0 && from.data != to.data) plan_.packs.push_back({from, to});
+    if (from.size() > 0 && from.data != to.data)
+      plan_.before.push_back(ScheduleStep::copy(from, to));
   }
   void send(const ConstView& from, int peer) {
     if (from.size() > 0) call(NcclFunction::send, packed(from), nullptr, from.size(), peer);
@@ -255,12 +246,10 @@ class NcclLowering {
   /// result = the reduction of the ranks' elements: `count` of each rank at `all`, in rank order.
   void reduce(const void* all, index_t count, const View& result) {
     if (result.size() == 0) return;
-    NcclReduction& reduction = plan_.reductions.emplace_back();
-    reduction.op = c_.op;
-    reduction.result = result;
+    std::vector<ConstView> operands;
     for (int r = 0; r < size_; ++r)
-      reduction.operands.push_back(
-          ConstView::dense(at(all, bytes(count * r)), dtype(), result.extents));
+      operands.push_back(ConstView::dense(at(all, bytes(count * r)), dtype(), result.extents));
+    plan_.after.push_back(ScheduleStep::reduction(c_.op, std::move(operands), result));
   }
 
   void reduce_scatter() {

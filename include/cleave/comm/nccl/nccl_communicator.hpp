@@ -21,6 +21,7 @@
 #include <cleave/comm/nccl/nccl_failure_detector.hpp>
 #include <cleave/comm/nccl/rank.hpp>
 #include <cleave/comm/nccl/types.hpp>
+#include <cleave/comm/schedule/run_schedule.hpp>
 #include <cleave/comm/verify.hpp>
 #include <cleave/core/deadline.hpp>
 #include <cleave/kernels/cuda/reduce_views_cuda.hpp>
@@ -176,15 +177,11 @@ class NcclCommunicator final : public Communicator {
 
   void enqueue(std::span<const NcclPlan> plans, const Collective& first) {
     for (const NcclPlan& plan : plans)
-      for (const NcclCopy& copy : plan.packs) strided_copy(Cuda{}, copy.from, copy.to);
+      for (const ScheduleStep& step : plan.before) run_locally<Cuda>(step);
     begin(first);
     issue(plans);
-    for (const NcclPlan& plan : plans) {
-      for (const NcclCopy& copy : plan.unpacks) strided_copy(Cuda{}, copy.from, copy.to);
-      for (const NcclReduction& reduction : plan.reductions)
-        reduce_range(Cuda{}, reduction.op, reduction.operands, reduction.result, 0,
-                     reduction.result.size());
-    }
+    for (const NcclPlan& plan : plans)
+      for (const ScheduleStep& step : plan.after) run_locally<Cuda>(step);
     rank_->detector->enqueued(operation_);
   }
 

@@ -1,5 +1,5 @@
 // How a collective is carried out, as a value: the steps of one rank, in order. A schedule is made
-// without communication: select.hpp chooses it, mpi/run_schedule.hpp runs it.
+// without communication: select.hpp chooses it, run_schedule.hpp runs it.
 #pragma once
 
 #include <array>
@@ -35,16 +35,27 @@ enum class StepAction : std::uint8_t {
   messages,  ///< MPI_Isend and MPI_Irecv
 };
 
+/// One step: of communication, with calls, or in this rank's own memory.
 struct ScheduleStep {
   StepAction action{};
   RankLevel level = RankLevel::group;
-  std::vector<Collective> calls{};    ///< one; `direct` may run several together
+  std::span<const Collective> calls{};  ///< one; `direct` may run several together
   std::vector<ConstView> operands{};  ///< of a reduction; of a copy: the source
   View result{};                      ///< of a copy or a reduction
   ReduceOp op{};
+
+  static ScheduleStep copy(const ConstView& from, const View& to) {
+    return {.action = StepAction::copy, .operands = {from}, .result = to};
+  }
+  static ScheduleStep reduction(ReduceOp op, std::vector<ConstView> operands, const View& result) {
+    return {.action = StepAction::reduce,
+            .operands = std::move(operands),
+            .result = result,
+            .op = op};
+  }
 };
 
-/// The steps, and what they refer to: scratch memory and lists of boxes.
+/// The steps, and what they refer to: scratch memory, lists of boxes and calls.
 class Schedule {
  public:
   /// @param allocates  false: scratch is null; for schedules that are only printed
@@ -71,23 +82,29 @@ class Schedule {
   std::span<const Transfer> keep(std::vector<Transfer> transfers) {
     return transfers_.emplace_back(std::move(transfers));
   }
+  std::span<const Collective> keep(std::vector<Collective> calls) {
+    return calls_.emplace_back(std::move(calls));
+  }
 
   void copy(const ConstView& from, const View& to) {
-    if (to.size() == 0) return;
-    steps_.push_back({.action = StepAction::copy, .operands = {from}, .result = to});
+    if (to.size() > 0) steps_.push_back(ScheduleStep::copy(from, to));
   }
   void reduce(ReduceOp op, std::vector<ConstView> operands, const View& result) {
-    if (result.size() == 0) return;
-    steps_.push_back({.action = StepAction::reduce,
-                      .operands = std::move(operands),
-                      .result = result,
-                      .op = op});
+    if (result.size() > 0)
+      steps_.push_back(ScheduleStep::reduction(op, std::move(operands), result));
   }
   void call(StepAction action, RankLevel level, const Collective& c) {
-    steps_.push_back({.action = action, .level = level, .calls = {c}});
+    calls(action, level, keep({c}));
   }
-  void direct(RankLevel level, std::vector<Collective> calls) {
-    steps_.push_back({.action = StepAction::direct, .level = level, .calls = std::move(calls)});
+  /// @param of  must outlive the schedule, e.g. as what `keep` returns
+  void calls(StepAction action, RankLevel level, std::span<const Collective> of) {
+    ScheduleStep& step = steps_.emplace_back();
+    step.action = action;
+    step.level = level;
+    step.calls = of;
+  }
+  void direct(RankLevel level, std::vector<Collective> calls_of_step) {
+    calls(StepAction::direct, level, keep(std::move(calls_of_step)));
   }
 
  private:
@@ -97,6 +114,7 @@ class Schedule {
   index_t scratch_bytes_ = 0;
   std::vector<std::vector<Box>> boxes_{};
   std::vector<std::vector<Transfer>> transfers_{};
+  std::vector<std::vector<Collective>> calls_{};
 };
 
 /// The steps of communication: "direct reduce_scatter on the node, library all_reduce in the

@@ -18,7 +18,6 @@ namespace cleave::detail {
 inline void append_call(Schedule& schedule, const Collective& c, const Topology& topology) {
   const Algorithm algorithm = select(c, topology);
   switch (algorithm) {
-    case Algorithm::direct: return schedule.direct(RankLevel::group, {c});
     case Algorithm::columns:
     case Algorithm::leaders:
     case Algorithm::forwarded: return TwoLevelSchedule(schedule, topology).append(c, algorithm);
@@ -28,11 +27,16 @@ inline void append_call(Schedule& schedule, const Collective& c, const Topology&
   }
 }
 
-/// The schedule of calls that run together; its views are those of the calls.
+/// The schedule of calls that run together, which must outlive it. Where ranks share memory, it is
+/// one step.
 /// @param allocates  false: for a schedule that is only printed
 inline Schedule schedule_for(std::span<const Collective> calls, const Topology& topology,
                              bool allocates = true) {
   Schedule schedule(allocates);
+  if (topology.shares_memory) {
+    schedule.calls(StepAction::direct, RankLevel::group, calls);
+    return schedule;
+  }
   std::vector<Collective> packed, alone;
   for (const Collective& c : calls)
     (calls.size() > 1 && is_packed(c, topology) ? packed : alone).push_back(c);

@@ -1,7 +1,7 @@
 // The thread backend: the ranks are threads of one process, and read each other's tensors.
 //
-// Every rank publishes its calls, and reads those of its peers after an entry barrier
-// (shared_memory/reads.hpp).
+// The schedule of every call is one step: a rank publishes its calls, and reads those of its peers
+// after an entry barrier (shared_memory/reads.hpp).
 //
 // Written once for all devices whose memory the ranks of a process can read: a device defines how
 // elements are copied and reduced (`strided_copy`, `reduce_range`) and, if its work is
@@ -19,6 +19,9 @@
 #include <vector>
 
 #include <cleave/comm/communicator.hpp>
+#include <cleave/comm/schedule/run_schedule.hpp>
+#include <cleave/comm/schedule/schedule_for.hpp>
+#include <cleave/comm/schedule/topology.hpp>
 #include <cleave/comm/shared_memory/reads.hpp>
 #include <cleave/comm/thread/thread_group.hpp>
 #include <cleave/comm/thread/thread_world.hpp>
@@ -71,7 +74,9 @@ class BasicThreadCommunicator final : public Communicator {
       : Communicator(rank, group->size(), std::move(label), std::move(state)),
         group_(std::move(group)),
         seat_(std::move(seat)),
-        host_(std::move(host)) {}
+        host_(std::move(host)) {
+    topology_.shares_memory = true;
+  }
 
   const char* backend() const noexcept override { return Order::backend; }
   bool ranks_are_threads() const noexcept override { return true; }
@@ -99,14 +104,20 @@ class BasicThreadCommunicator final : public Communicator {
                                                             shared_state(), seat_, std::move(self));
   }
 
+  /// Runs the step of a schedule.
+  void communicate(const ScheduleStep& step) {
+    order_->mark(PeerPoint::ready);
+    publish(step.calls);
+    if (!std::ranges::all_of(step.calls,
+                             [](auto& c) { return c.kind == CollectiveKind::barrier; }))
+      reads_.run(step.calls);
+  }
+
  protected:
   void execute(std::span<const Collective> calls) override {
     if (calls.empty()) return;
     for (const Collective& c : calls) verify_call(c, rank(), size());
-    order_->mark(PeerPoint::ready);
-    publish(calls);
-    if (!std::ranges::all_of(calls, [](auto& c) { return c.kind == CollectiveKind::barrier; }))
-      reads_.run(calls);
+    run_schedule<Device>(schedule_for(calls, topology_), *this);
   }
 
   void gather_signatures(const Signature& mine, std::span<Signature> all) override {
@@ -199,6 +210,7 @@ class BasicThreadCommunicator final : public Communicator {
   std::shared_ptr<ThreadSeat> seat_;
   std::shared_ptr<Communicator> host_;
   std::shared_ptr<Order> order_ = std::make_shared<Order>();
+  Topology topology_{};
   DirectReads<Device, BasicThreadCommunicator> reads_{*this};
   std::span<const Collective> alone_{};      ///< the current calls: of a rank without peers
   std::vector<std::vector<int>> subgroups_;  ///< the lists of this rank's subgroups
