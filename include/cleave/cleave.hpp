@@ -16,12 +16,12 @@
 
 // Ranks
 #include <cleave/comm/dry.hpp>
-#include <cleave/comm/functional.hpp>
 #include <cleave/comm/run.hpp>
 #include <cleave/comm/trace.hpp>
 #include <cleave/comm/world.hpp>
+#include <cleave/functional.hpp>
+#include <cleave/functional/mesh_group.hpp>
 #include <cleave/mesh/device_mesh.hpp>
-#include <cleave/mesh/functional_group.hpp>
 
 // Distributed arrays
 #include <cleave/dtensor/arange.hpp>

@@ -20,13 +20,13 @@
 #include <cleave/comm/async_body.hpp>
 #include <cleave/comm/communicator_body.hpp>
 #include <cleave/comm/dry_body.hpp>
-#include <cleave/comm/functional/operands_body.hpp>
 #include <cleave/comm/machine_body.hpp>
 #include <cleave/comm/run_body.hpp>
 #include <cleave/comm/thread/thread_communicator.hpp>
 #include <cleave/comm/trace_body.hpp>
 #include <cleave/core/error_body.hpp>
 #include <cleave/core/shape_body.hpp>
+#include <cleave/functional/operands_body.hpp>
 #include <cleave/kernels/host/exact_row_body.hpp>
 #include <cleave/kernels/host/vector_math_body.hpp>
 #include <cleave/mesh/device_mesh_body.hpp>

@@ -17,8 +17,8 @@
 #include <span>
 
 #include <cleave/comm/device/device_group_body.hpp>
-#include <cleave/comm/functional/operands_body.hpp>
 #include <cleave/cuda.hpp>
+#include <cleave/functional/operands_body.hpp>
 #include <cleave/kernels/cuda/gemm_cuda_body.hpp>
 #include <cleave/kernels/cuda/reduce_views_cuda_body.hpp>
 #include <cleave/kernels/cuda/strided_copy_cuda_body.hpp>

@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/functional.hpp>
 #include <cleave/core/call_site.hpp>
+#include <cleave/functional.hpp>
 
 #include "errors.hpp"
 #include "ranks.hpp"

@@ -125,6 +125,19 @@ TEST_CASE("what ranks of one node, of several, and of nodes with one rank each d
         "direct exchange on the node, library all_to_all in the column");
 }
 
+TEST_CASE("calls that run together are one step where ranks share memory, and refer to the calls") {
+  const Topology together = topology_of(1, 4, 2);
+  const Collective calls[] = {Collective{}, {.kind = CollectiveKind::all_reduce}, Collective{}};
+  const Schedule schedule = detail::schedule_for(calls, together);
+  REQUIRE(schedule.steps().size() == 1);
+  const detail::ScheduleStep& step = schedule.steps()[0];
+  CHECK(step.action == StepAction::direct);
+  CHECK(step.level == RankLevel::group);
+  CHECK(step.calls.data() == calls);  // nothing is copied
+  CHECK(step.calls.size() == 3);
+  CHECK(schedule.scratch_bytes() == 0);
+}
+
 TEST_CASE("scratch does not grow with the number of ranks or the length of the array") {
   for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter})
     for (const auto& [nodes, places] : {std::pair(2, 1), {64, 1}, {1000, 1}, {2, 8}, {128, 8}})

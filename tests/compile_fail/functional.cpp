@@ -3,8 +3,8 @@
 #include <tuple>
 #include <vector>
 
-#include <cleave/comm/functional.hpp>
-#include <cleave/mesh/functional_group.hpp>
+#include <cleave/functional.hpp>
+#include <cleave/functional/mesh_group.hpp>
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // Gradients that would be silently wrong.
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional.hpp>
 #include <cleave/grad.hpp>
 #include <cleave/ops/elementwise/in_place.hpp>
 

@@ -1,7 +1,7 @@
 // Graphs that cannot be expanded under some schemas, and programs called with other types.
 #include <array>
 
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional.hpp>
 #include <cleave/grad/backward.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/elementwise/in_place.hpp>

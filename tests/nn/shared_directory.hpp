@@ -11,9 +11,9 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include <cleave/comm/functional.hpp>
 #include <cleave/comm/world.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::testing {

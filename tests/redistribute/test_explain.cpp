@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
+#include <cleave/comm/run.hpp>
 #include <cleave/redistribute/exchange.hpp>
 #include <cleave/redistribute/explain.hpp>
 

@@ -283,7 +283,7 @@ TEST_CASE("an exchange of boxes refuses views of other extents, and ranks that n
     Needs other = needs;
     other.maps[1].beyond = Beyond::wrap;
     CHECK(contains(error_of([&] { read(world.rank() == 0 ? needs : other, part, box); }),
-                   " of boxes with checksum "));
+                   " with checksum "));
   });
 }
 

@@ -15,8 +15,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
 
-ORDER = ["core", "tensor", "kernels", "comm", "mesh", "placement", "redistribute", "dtensor",
-         "rules", "ops", "interop", "spmd", "grad", "nn", "parallel"]
+ORDER = ["core", "tensor", "kernels", "comm", "mesh", "functional", "placement", "redistribute",
+         "dtensor", "rules", "ops", "interop", "spmd", "grad", "nn", "parallel"]
 
 # Layers that may include fewer layers than all those below them.
 ONLY = {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional.hpp>
 
 #include "device.hpp"
 

@@ -46,10 +46,14 @@ constexpr const char* name_of(CollectiveKind kind) {
   return "unknown";
 }
 
-/// Numbers on which ranks must agree (`Collective::detail`), as one number: up to 15 numbers less
-/// than 15 take four bits each; otherwise a checksum replaces them.
+/// A checksum of what ranks must agree on, as a `Collective::detail`.
+constexpr std::uint64_t checksum_detail(std::uint64_t checksum) {
+  return std::uint64_t(15) << 60 | checksum >> 4;
+}
+
+/// Dimensions or pairs of ranks, as such a number: up to 15 numbers less than 15 take four bits
+/// each; otherwise a checksum replaces them.
 constexpr std::uint64_t packed_detail(std::span<const int> numbers) {
-  constexpr std::uint64_t is_checksum = std::uint64_t(15) << 60;
   bool fits = numbers.size() <= 15;
   std::uint64_t digits = 0;
   for (std::size_t i = 0; fits && i < numbers.size(); ++i) {
@@ -57,50 +61,29 @@ constexpr std::uint64_t packed_detail(std::span<const int> numbers) {
     fits = number < 15;
     digits |= (number + 1) << 4 * i;
   }
-  return fits ? digits : detail::checksum(numbers) | is_checksum;
+  return fits ? digits : checksum_detail(detail::checksum(numbers));
 }
 
-/// The part of a module that a call is for, as such a number: distinguishes modules that look
-/// alike.
-constexpr std::uint64_t numbered_detail(int module_number, int part) {
-  return std::uint64_t(14) << 60 | std::uint64_t(module_number) << 30 | std::uint64_t(part);
+/// Two numbers less than 2^30 that distinguish calls which look alike, as such a number.
+constexpr std::uint64_t numbered_detail(int first, int second) {
+  return std::uint64_t(14) << 60 | std::uint64_t(first) << 30 | std::uint64_t(second);
 }
 
-/// A list of tensors that are communicated together, by a checksum of what they are, as such a
-/// number.
-constexpr std::uint64_t listed_detail(std::uint64_t checksum) {
-  return std::uint64_t(13) << 60 | checksum >> 4;
-}
-
-/// What ranks read beyond their parts, by a checksum of the boxes, as such a number.
-constexpr std::uint64_t boxes_detail(std::uint64_t checksum) {
-  return std::uint64_t(12) << 60 | checksum >> 4;
-}
-
-/// A packed detail: " along dimensions 1, 0" or " with pairs {0, 1}, {1, 0}" or " for
-/// part 2 of module 1" or " of a list of tensors with checksum 5"; empty for 0.
+/// A detail: " along dimensions 1, 0", " with pairs {0, 1}, {1, 0}", " with numbers 1, 2" or
+/// " with checksum 5"; empty for 0.
 inline std::string detail_to_string(CollectiveKind kind, std::uint64_t detail) {
   if (detail == 0) return "";
-  if (detail >> 60 == 14) {
-    constexpr std::uint64_t low = (std::uint64_t(1) << 30) - 1;
-    return " for part " + std::to_string(detail & low) + " of module " +
-           std::to_string(detail >> 30 & low);
-  }
-  if (detail >> 60 == 13 || detail >> 60 == 12)
-    return (detail >> 60 == 13 ? " of a list of tensors with checksum "
-                               : " of boxes with checksum ") +
-           std::to_string(detail & ~(std::uint64_t(15) << 60));
+  const std::uint64_t value = detail & ~(std::uint64_t(15) << 60);
+  if (detail >> 60 == 15) return " with checksum " + std::to_string(value);
+  if (detail >> 60 == 14)
+    return " with numbers " + std::to_string(value >> 30) + ", " +
+           std::to_string(value & ((std::uint64_t(1) << 30) - 1));
   const bool pairs = kind == CollectiveKind::exchange;
   std::string numbers;
   int count = 0;
-  if (detail >> 60 == 15) {
-    numbers = "of checksum " + std::to_string(detail & ~(std::uint64_t(15) << 60));
-    count = 2;
-  } else {
-    for (; detail != 0; detail >>= 4, ++count)
-      numbers += (count > 0 ? ", " : "") + std::string(pairs && count % 2 == 0 ? "{" : "") +
-                 std::to_string(int(detail & 15) - 1) + (pairs && count % 2 == 1 ? "}" : "");
-  }
+  for (; detail != 0; detail >>= 4, ++count)
+    numbers += (count > 0 ? ", " : "") + std::string(pairs && count % 2 == 0 ? "{" : "") +
+               std::to_string(int(detail & 15) - 1) + (pairs && count % 2 == 1 ? "}" : "");
   const char* what = pairs        ? " with pairs "
                      : count == 1 ? " along dimension "
                                   : " along dimensions ";

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/functional.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
+#include <cleave/functional/reduce_gather.hpp>
 #include <cleave/kernels/host/update_elements.hpp>
 #include <cleave/nn/update.hpp>
 

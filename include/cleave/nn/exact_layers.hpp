@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional/reduce_gather.hpp>
 #include <cleave/kernels/exact_words.hpp>
 #include <cleave/kernels/host/exact_row.hpp>
 #include <cleave/nn/clip.hpp>

@@ -6,7 +6,7 @@
 
 namespace cleave::parallel {
 
-/// A number for a module, for `numbered_detail`.
+/// A number for a module, for `numbered_detail`: errors show it and that of the part of the module.
 /// @pre all ranks of the mesh number the same modules in the same order
 inline int next_module_number(const MeshState& mesh) {
   struct Count {

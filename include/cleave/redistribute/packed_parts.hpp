@@ -279,7 +279,7 @@ class PackedLists {
           points.add(number);
       sum = points.sum;
     }
-    list.detail = listed_detail(sum);
+    list.detail = checksum_detail(sum);
     const std::size_t weight = std::max(list.weight(), min_weight);
     auto made = std::make_shared<const PackedList>(std::move(list));
     return weight > max_rows ? made : lists_.add(key, std::move(made), weight);

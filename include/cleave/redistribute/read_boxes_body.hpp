@@ -68,7 +68,7 @@ void read_boxes(const char* operation, std::span<const BoxRead> reads, const Mes
     Call call{CollectiveKind::exchange, {},          axes_of(needs),
               transfers->global_count,  read.source, {nullptr, read.destination}};
     call.transfers = transfers;
-    call.detail = boxes_detail(needs.checksum());
+    call.detail = checksum_detail(needs.checksum());
     if (std::find(groups.begin(), groups.end(), call.axes) == groups.end())
       groups.push_back(call.axes);
     calls.push_back(std::move(call));

@@ -149,7 +149,7 @@ CLEAVE_INLINE void regroup(const char* operation, const Regroup& how, const View
               of_result ? source : part,
               {nullptr, of_result ? part : destination}};
     call.transfers = transfers;
-    call.detail = boxes_detail(piece.checksum());
+    call.detail = checksum_detail(piece.checksum());
     calls.push_back(std::move(call));
   }
   std::vector<Collective> round;

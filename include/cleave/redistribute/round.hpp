@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/bundle.hpp>
+#include <cleave/functional/bundle.hpp>
 #include <cleave/redistribute/step_call.hpp>
 
 namespace cleave::redistribution {

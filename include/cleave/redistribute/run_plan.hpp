@@ -35,7 +35,7 @@ Call prepare(const Step& step, const Block& block, const Context& context) {
     }
   }();
   if ((step.from.layout.axes_with_points() | step.to.layout.axes_with_points()) != 0)
-    call.detail = boxes_detail(key_of(step, context).checksum());  // ranks' points must agree
+    call.detail = checksum_detail(key_of(step, context).checksum());  // ranks' points must agree
   return call;
 }
 

@@ -137,7 +137,7 @@ Call exchange_runs(const Step& step, const Block& block, const Context& context)
   call.result = allocate<Device>(block.view.dtype, Shape::filled(1, call.runs->extents.product()));
   call.pieces = call.runs->pieces;
   call.transfers = call.runs;
-  call.detail = boxes_detail(key_of(step, context).checksum());
+  call.detail = checksum_detail(key_of(step, context).checksum());
   return call;
 }
 

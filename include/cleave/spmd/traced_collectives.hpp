@@ -12,9 +12,9 @@
 #include <string>
 #include <type_traits>
 
-#include <cleave/comm/functional/arguments.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>
+#include <cleave/functional/arguments.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/spmd/graph.hpp>

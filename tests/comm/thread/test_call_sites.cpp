@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/comm_scope.hpp>
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional.hpp>
 
 #include "outcomes.hpp"
 

@@ -12,8 +12,8 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/async.hpp>
-#include <cleave/comm/functional.hpp>
 #include <cleave/comm/run.hpp>
+#include <cleave/functional.hpp>
 
 #include "../failing_call.hpp"
 #include "errors.hpp"

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional.hpp>
 #include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/ops/elementwise/functions.hpp>
 #include <cleave/ops/elementwise/in_place.hpp>

@@ -12,7 +12,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional.hpp>
 
 #include "errors.hpp"
 #include "ranks.hpp"

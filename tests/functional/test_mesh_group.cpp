@@ -4,9 +4,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/functional.hpp>
 #include <cleave/comm/trace.hpp>
-#include <cleave/mesh/functional_group.hpp>
+#include <cleave/functional.hpp>
+#include <cleave/functional/mesh_group.hpp>
 
 #include "members.hpp"
 #include "ranks.hpp"

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional.hpp>
 
 #include "errors.hpp"
 #include "members.hpp"

@@ -8,9 +8,9 @@
 
 #include <span>
 
-#include <cleave/comm/bundle.hpp>
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/functional/run_functional.hpp>
+#include <cleave/functional/bundle.hpp>
+#include <cleave/functional/run_functional.hpp>
 
 namespace cleave::functional::detail {
 
@@ -25,5 +25,5 @@ void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp op,
 }  // namespace cleave::functional::detail
 
 #if !CLEAVE_COMPILED
-#include <cleave/comm/functional/operands_body.hpp>
+#include <cleave/functional/operands_body.hpp>
 #endif

@@ -1,7 +1,7 @@
 // Meshes as groups of functional collectives: a mesh of one axis, or a mesh and some of its axes.
 #pragma once
 
-#include <cleave/comm/functional/functional_ranks.hpp>
+#include <cleave/functional/functional_ranks.hpp>
 #include <cleave/mesh/axis.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 

@@ -2,7 +2,7 @@
 // and strided, against loops over all ranks.
 #include <doctest/doctest.h>
 
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional.hpp>
 
 #include "ranks.hpp"
 #include "tensors.hpp"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <cleave/comm/collective.hpp>
-#include <cleave/comm/functional/operands.hpp>
-#include <cleave/comm/functional/run_functional.hpp>
+#include <cleave/functional/operands.hpp>
+#include <cleave/functional/run_functional.hpp>
 
 namespace cleave::functional::detail {
 

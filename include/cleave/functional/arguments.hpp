@@ -12,9 +12,9 @@
 #include <vector>
 
 #include <cleave/comm/async.hpp>
-#include <cleave/comm/functional/functional_ranks.hpp>
-#include <cleave/comm/functional/run_functional.hpp>
 #include <cleave/core/call_site.hpp>
+#include <cleave/functional/functional_ranks.hpp>
+#include <cleave/functional/run_functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {

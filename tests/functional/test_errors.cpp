@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
-#include <cleave/comm/functional.hpp>
 #include <cleave/comm/run.hpp>
+#include <cleave/functional.hpp>
 
 #include "errors.hpp"
 #include "gpu.hpp"
@@ -241,7 +241,9 @@ TEST_CASE("errors show the compared arguments, long lists as a checksum") {
   CHECK(text(CollectiveKind::all_gather, {7, 0, 3}) == " along dimensions 7, 0, 3");
   CHECK(text(CollectiveKind::exchange, {0, 14, 14, 0}) == " with pairs {0, 14}, {14, 0}");
   CHECK(contains(text(CollectiveKind::all_gather, most), " 14, 14"));
-  CHECK(contains(text(CollectiveKind::all_gather, too_many), " along dimensions of checksum "));
-  CHECK(contains(text(CollectiveKind::exchange, {0, 15}), " with pairs of checksum "));
+  CHECK(contains(text(CollectiveKind::all_gather, too_many), " with checksum "));
+  CHECK(contains(text(CollectiveKind::exchange, {0, 15}), " with checksum "));
+  CHECK(detail_to_string(CollectiveKind::all_gather, numbered_detail(1, 200)) ==
+        " with numbers 1, 200");
   CHECK(packed_detail(std::vector<int>{0, 15}) != packed_detail(std::vector<int>{15, 0}));
 }

@@ -12,10 +12,10 @@
 #pragma once
 
 #include <cleave/comm/async.hpp>
-#include <cleave/comm/functional/all_to_all.hpp>
-#include <cleave/comm/functional/broadcast.hpp>
-#include <cleave/comm/functional/functional_ranks.hpp>
-#include <cleave/comm/functional/reduce_gather.hpp>
+#include <cleave/functional/all_to_all.hpp>
+#include <cleave/functional/broadcast.hpp>
+#include <cleave/functional/functional_ranks.hpp>
+#include <cleave/functional/reduce_gather.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {

@@ -11,11 +11,11 @@
 #include <type_traits>
 #include <vector>
 
-#include <cleave/comm/functional.hpp>
+#include <cleave/functional.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-#include "../fields.hpp"
+#include "../comm/fields.hpp"
 #include "device.hpp"
 
 namespace cleave::testing {

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include <cleave/comm/async.hpp>
-#include <cleave/comm/bundle.hpp>
 #include <cleave/comm/comm_scope.hpp>
-#include <cleave/comm/functional/functional_ranks.hpp>
 #include <cleave/core/call_site.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
+#include <cleave/functional/bundle.hpp>
+#include <cleave/functional/functional_ranks.hpp>
 
 namespace cleave::functional::detail {
 

@@ -6,9 +6,9 @@
 #include <doctest/doctest.h>
 
 #include <cleave/comm/dry.hpp>
-#include <cleave/comm/functional.hpp>
 #include <cleave/comm/run.hpp>
 #include <cleave/comm/trace.hpp>
+#include <cleave/functional.hpp>
 
 #include "errors.hpp"
 #include "ranks.hpp"

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include <cleave/comm/async.hpp>
-#include <cleave/comm/functional/arguments.hpp>
-#include <cleave/comm/functional/functional_ranks.hpp>
-#include <cleave/comm/functional/run_functional.hpp>
 #include <cleave/core/call_site.hpp>
+#include <cleave/functional/arguments.hpp>
+#include <cleave/functional/functional_ranks.hpp>
+#include <cleave/functional/run_functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 namespace cleave::functional {
