@@ -153,7 +153,7 @@ TEST_CASE("steps say who communicates with whom") {
   machine.ranks_per_node = 4;
   CHECK(gather(Rows{}).steps[0].schedule == "library all_gather");  // one rank per node
   machine.ranks_per_node = 0;
-  CHECK(gather(Rows{}).steps[0].schedule == "");  // unknown
+  CHECK(gather(Rows{}).steps[0].schedule == "");                      // unknown
   CHECK(explain<Whole, Rows>(mesh, {4, 4}).steps[0].schedule == "");  // local
   run_threads(2, [](World& two) {
     const auto line = init_device_mesh<dp>(two, {2});

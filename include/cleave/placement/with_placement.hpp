@@ -7,6 +7,7 @@
 
 #include <cleave/core/error.hpp>
 #include <cleave/placement/placement.hpp>
+#include <cleave/placement/placement_text.hpp>
 
 namespace cleave {
 
@@ -15,22 +16,9 @@ namespace detail {
 /// The placements of all axes in short, dimensions as in the type.
 template <class... P>
 std::string short_text(Placements<P...>) {
-  std::string text;
-  [[maybe_unused]] const auto append = [&](const Placement& p) {
-    const std::string dim = std::to_string(int(p.dim)), number = std::to_string(p.number);
-    if (!text.empty()) text += ',';
-    switch (p.kind) {
-      case PlacementKind::replicate: text += 'R'; break;
-      case PlacementKind::shard: text += 'S' + dim; break;
-      case PlacementKind::balanced: text += 'B' + dim; break;
-      case PlacementKind::block_cyclic: text += 'C' + dim + ':' + number; break;
-      case PlacementKind::owned: text += 'O' + number + ':' + dim; break;
-      case PlacementKind::cuts:
-      case PlacementKind::partial: break;
-    }
-  };
-  (append(PlacementTraits<P>::value(0)), ...);
-  return text;
+  Layout layout;
+  ((layout[layout.axes++] = PlacementTraits<P>::value(0)), ...);
+  return cleave::short_text(layout);
 }
 
 template <class First, class... Rest, class F>

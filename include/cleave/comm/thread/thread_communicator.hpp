@@ -108,8 +108,7 @@ class BasicThreadCommunicator final : public Communicator {
   void communicate(const ScheduleStep& step) {
     order_->mark(PeerPoint::ready);
     publish(step.calls);
-    if (!std::ranges::all_of(step.calls,
-                             [](auto& c) { return c.kind == CollectiveKind::barrier; }))
+    if (!std::ranges::all_of(step.calls, [](auto& c) { return c.kind == CollectiveKind::barrier; }))
       reads_.run(step.calls);
   }
 
