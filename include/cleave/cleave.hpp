@@ -53,6 +53,12 @@
 #include <cleave/ops/indices/one_hot.hpp>
 #include <cleave/ops/indices/topk.hpp>
 #include <cleave/ops/linear_algebra/cholesky.hpp>
+#include <cleave/ops/linear_algebra/determinants.hpp>
+#include <cleave/ops/linear_algebra/eigenvalues.hpp>
+#include <cleave/ops/linear_algebra/least_squares.hpp>
+#include <cleave/ops/linear_algebra/lu.hpp>
+#include <cleave/ops/linear_algebra/qr.hpp>
+#include <cleave/ops/linear_algebra/singular_values.hpp>
 #include <cleave/ops/linear_algebra/solve.hpp>
 #include <cleave/ops/losses/cross_entropy.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>

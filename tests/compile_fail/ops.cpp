@@ -1,6 +1,9 @@
 // Operands that an operation refuses, and communication that was ruled out.
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/linear_algebra/cholesky.hpp>
+#include <cleave/ops/linear_algebra/eigenvalues.hpp>
+#include <cleave/ops/linear_algebra/least_squares.hpp>
+#include <cleave/ops/linear_algebra/singular_values.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/transforms/fourier.hpp>
 
@@ -73,6 +76,18 @@ void without(const Rows& x) { cholesky(x); }
 
 #ifdef inverse_of_integers  // says: cleave: linear algebra takes float, double and complex numbers of both; call cast<double>(x)
 void whole(const Tensor<std::int64_t, 2>& x) { inv(x); }
+#endif
+
+#ifdef singular_values_of_integers  // says: cleave: linear algebra takes float, double and complex numbers of both; call cast<double>(x)
+void values(const Tensor<std::int32_t, 3>& x) { svd(x); }
+#endif
+
+#ifdef eigenvalues_of_a_vector  // says: cleave: linear algebra requires matrices, two dimensions or more
+void vector(const Tensor<double, 1>& x) { eigh(x); }
+#endif
+
+#ifdef least_squares_of_two_types  // says: cleave: the matrices and the right-hand sides have different element types; cast one of them
+void sides(const Tensor<double, 2>& a, const Tensor<float, 1>& b) { lstsq(a, b); }
 #endif
 
 #ifdef batches_of_right_hand_sides_alone  // says: cleave: right-hand sides are [.., n, k], or [.., n], with the batches of the matrices [.., n, n]

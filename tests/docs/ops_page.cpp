@@ -212,6 +212,8 @@ Row row_of(const Entry& entry) {
         std::string factors = "made of others";
         if constexpr (!is_composite<Op>)
           factors = "`" + to_string(rule_for<Op, Types<T...>, D...>) + "`";
+        else if constexpr (requires { typename Op::combines; })
+          factors = "`" + to_string(rule_for<typename Op::combines, Types<T...>, D...>) + "`";
         const auto alone = [](const auto&... x) { return call_op(Op{}, x...); };
         const spmd::Graph graph = spmd::trace(alone, spmd::Arg<T, D, Host>{"x", filled<D>()}...);
         const std::string usage = entry.usage;

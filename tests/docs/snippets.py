@@ -13,7 +13,7 @@ Each ```cpp block is one of these:
 
 Programs and bodies run on 4 ranks, in the folder of the digits. An ```output block is the output of
 the preceding C++ block. Blocks that are not compiled are marked otherwise (```text, ```sh). Links
-to files must lead to files.
+to files must lead to files. Pages that need a library are compiled with its flags, where it links.
 """
 
 import concurrent.futures
@@ -50,6 +50,9 @@ void run_rank(World& world) {
 }
 """
 
+# Of pages: flags of the library that they need, and a function of it.
+NEEDS = {"docs/linear_algebra.md": (["-DCLEAVE_HAS_LAPACK=1", "-lopenblas"], "zgetrf_")}
+
 MAIN = """#include <cleave/comm/run.hpp>
 #include <cleave/compiled.hpp>
 void run_rank(cleave::World& world);
@@ -64,6 +67,7 @@ class Snippet:
     runs: bool
     complete: bool = False  # used as it stands on the page
     prints: str = None
+    flags: tuple = ()
 
     def promise(self):
         return "compiles" + (" and runs" if self.runs else "") + \
@@ -73,6 +77,7 @@ class Snippet:
 def snippets_of(root, page):
     """All C++ blocks of a page."""
     text = page.read_text()
+    flags = tuple(NEEDS.get(str(page.relative_to(root)), ((),))[0])
     declared = ""
     found = []
     for match in BLOCK.finditer(text):
@@ -89,6 +94,8 @@ def snippets_of(root, page):
             found.append(Snippet(where, FILE_SCOPE + declared, False))
         else:
             found.append(Snippet(where, RANK_SCOPE % (declared, block), True))
+    for snippet in found:
+        snippet.flags = flags
     return found
 
 
@@ -122,7 +129,13 @@ class Workshop:
             command, headers, main = self.command, [], []
         if not snippet.runs:
             return [*command, *headers, "-fsyntax-only", str(source)]
-        return [*command, *headers, str(source), *main, "-o", str(program)]
+        return [*command, *headers, str(source), *main, "-o", str(program), *snippet.flags]
+
+    def lacks(self, flags, function):
+        """Whether a program that calls the function does not link with the flags."""
+        source = f'extern "C" void {function}(); int main() {{ {function}(); }}'
+        return subprocess.run([*self.command, "-x", "c++", "-", *flags, "-o", os.devnull], text=True,
+                              input=source, stderr=subprocess.DEVNULL).returncode != 0
 
 
 def try_out(workshop, snippet):
@@ -156,6 +169,11 @@ def main(root, compiler, names):
     with tempfile.TemporaryDirectory() as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         workshop = Workshop(root, compiler, scratch)
+        for page, (flags, function) in NEEDS.items():
+            of_page = [snippet for snippet in found if snippet.where.startswith(page)]
+            if of_page and workshop.lacks(flags, function):
+                cases.skip(f"the snippets of {page}", f"{flags[-1]} does not link")
+                found = [snippet for snippet in found if snippet not in of_page]
         wrong = pool.map(lambda snippet: try_out(workshop, snippet), found)
         for snippet, output in zip(found, wrong):
             cases.check(f"{snippet.where} {snippet.promise()}", not output, output)

@@ -157,7 +157,7 @@ class GraphRun {
                              y.strides.values.data()};
     }
     const void* const op = node.attributes.bytes.data();
-    const Shape fresh = new_extents(node);
+    const Shape fresh = spmd::fresh_extents(info, graph_.values, std::size_t(node.first));
     if (mesh_ == nullptr) {
       detail::compute<Host>(detail::CallContext(info, in.data()), op, fresh, in.data(), nullptr,
                             out.data());
@@ -181,15 +181,6 @@ class GraphRun {
       values_[std::size_t(node.first + k)].storage = out[std::size_t(k)].storage;
       values_[std::size_t(node.first + k)].data = out[std::size_t(k)].data;
     }
-  }
-
-  /// The global extents of the first result that come from no operand.
-  Shape new_extents(const spmd::Node& node) const {
-    const Shape& shape = graph_.values[std::size_t(node.first)].shape;
-    Shape fresh;
-    for (int d = 0; d < shape.dims; ++d)
-      if (node.op->table->source[0][std::size_t(d)].operand < 0) fresh[fresh.dims++] = shape[d];
-    return fresh;
   }
 
   void note_rows(const Rule& rule, const Solution& solution) {

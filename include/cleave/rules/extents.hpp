@@ -111,7 +111,7 @@ constexpr Layout repeatable(const Rule& rule, const FactorExtents& extents, int 
   return required;
 }
 
-/// A dimension of an operand; operand < 0: none.
+/// A dimension of an operand; operand < 0: none, and `dim` counts the extents that are new.
 struct DimPlace {
   std::int8_t operand = -1;
   std::int8_t dim = 0;
@@ -138,11 +138,17 @@ struct ExtentsTable {
         else if (pairs == max_pairs) pairs = -1;
         else if (pairs >= 0) pair[std::size_t(pairs++)] = {known, here};
       }
+    std::array<DimPlace, Rule::max_factors> fresh{};
+    std::array<bool, Rule::max_factors> seen{};
+    std::int8_t count = 0;
     for (int k = 0; k < rule.results; ++k)
       for (int d = 0; d < rule.result[std::size_t(k)].dims; ++d) {
-        if (rule.result[std::size_t(k)].is_group(d)) continue;
-        source[std::size_t(k)][std::size_t(d)] =
-            first[std::size_t(rule.result[std::size_t(k)].factor[std::size_t(d)])];
+        DimPlace& from = source[std::size_t(k)][std::size_t(d)];
+        const auto factor = std::size_t(rule.result[std::size_t(k)].factor[std::size_t(d)]);
+        const bool is_group = rule.result[std::size_t(k)].is_group(d);
+        if (!is_group && first[factor].operand >= 0) from = first[factor];
+        else if (!is_group && seen[factor]) from = fresh[factor];
+        else from.dim = count++, fresh[factor] = from, seen[factor] = true;
       }
   }
 };

@@ -126,13 +126,19 @@ struct GraphFacts {
   Symbols symbols{};        ///< in extents of inputs; values then have extents of a sample
 };
 
-/// The extents of the first result of an operation that no operand determines.
+/// The extents of the results of an operation that no operand determines.
 ///
-/// @param shape  of the first result
-constexpr Shape fresh_extents(const cleave::detail::OpInfo& op, const Shape& shape) {
+/// @param values  of the graph or program, with the results from `first` on
+constexpr Shape fresh_extents(const cleave::detail::OpInfo& op, const auto& values,
+                              std::size_t first) {
   Shape fresh;
-  for (int d = 0; d < shape.dims; ++d)
-    if (op.table->source[0][std::size_t(d)].operand < 0) fresh[fresh.dims++] = shape[d];
+  for (std::size_t k = 0; k < std::size_t(op.rule->results); ++k)
+    for (int d = 0; d < op.rule->result[k].dims; ++d) {
+      const cleave::detail::DimPlace from = op.table->source[k][std::size_t(d)];
+      if (from.operand >= 0) continue;
+      if (fresh.dims <= from.dim) fresh.dims = from.dim + 1;
+      fresh[from.dim] = values[first + k].shape[d];
+    }
   return fresh;
 }
 

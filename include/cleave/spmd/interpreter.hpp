@@ -240,7 +240,7 @@ class Interpreter {
       const RandomState state = state_of(instruction);
       if (program_.draws > 0) call.draws = &state;
       cleave::detail::compute<Device>(
-          call, op, fresh_extents(*instruction.op, program_.values[first].shape), in.data(),
+          call, op, fresh_extents(*instruction.op, program_.values, first), in.data(),
           results > 1 ? layouts.data() : &program_.values[first].layout, out.data());
     }
     for (std::size_t k = 0; k < results; ++k) {

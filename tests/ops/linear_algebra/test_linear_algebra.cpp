@@ -11,6 +11,7 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/linear_algebra/cholesky.hpp>
+#include <cleave/ops/linear_algebra/determinants.hpp>
 #include <cleave/ops/linear_algebra/solve.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 
@@ -159,14 +160,15 @@ TEST_CASE("a vector is a right-hand side, and arrays without elements have resul
   Tensor<double, 2> singular({2, 2});
   singular(0, 0) = 1, singular(0, 1) = 2, singular(1, 0) = 2, singular(1, 1) = 4;
   CHECK(det(singular).item() == 0);
-  CHECK(text_of(error_of([&] { inv(singular); })) == "inv: a matrix is singular: its pivot 2 is 0");
+  CHECK(text_of(error_of([&] { inv(singular); })) ==
+        "inv: the matrix is singular: its pivot 2 is 0");
   CHECK(text_of(error_of([&] { solve(singular, b); })) ==
-        "solve: a matrix is singular: its pivot 2 is 0");
+        "solve: the matrix is singular: its pivot 2 is 0");
   singular(1, 1) = 0;
   CHECK(text_of(error_of([&] { triangular_solve(singular, b, Side::upper); })) ==
-        "triangular_solve: a matrix is singular: its diagonal element 2 is 0");
+        "triangular_solve: the matrix is singular: its diagonal element 2 is 0");
   CHECK(text_of(error_of([&] { cholesky(a); })) ==
-        "cholesky: a matrix is not positive definite: so says its leading minor of order 1");
+        "cholesky: the matrix is not positive definite: so says its leading minor of order 1");
   CHECK(text_of(error_of([&] { cholesky(Tensor<double, 3>({2, 3, 2})); })) ==
         "cholesky: the matrices are not square");
 }

@@ -64,12 +64,17 @@ int cholesky_in_place(int n, T* a) {
   return info;
 }
 
-/// Replaces a matrix by the factors of its transpose, P L U. @param pivots  [n], written
+/// Replaces a matrix [m, n] of columns, one after the other, by its factors P L U; a matrix of rows
+/// by those of its transpose. @param pivots  [min(m, n)], written
+template <class T>
+int factorize_in_place(int m, int n, T* a, int* pivots) {
+  int info = 0;
+  detail::Lapack<T>::getrf(&m, &n, a, &m, pivots, &info);
+  return info;
+}
 template <class T>
 int factorize_in_place(int n, T* a, int* pivots) {
-  int info = 0;
-  detail::Lapack<T>::getrf(&n, &n, a, &n, pivots, &info);
-  return info;
+  return factorize_in_place(n, n, a, pivots);
 }
 
 /// Replaces columns b by the solutions of a x = b. @param factors, pivots  of factorize_in_place

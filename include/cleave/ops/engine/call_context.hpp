@@ -123,16 +123,17 @@ inline DimPlace source_of(const CallContext& call, int result, int d) {
 /// Sets the extents of result k that no operand gives. Local extents follow from the layout, once
 /// all global ones are set.
 ///
-/// @param fresh  global extents, in the order of the result's dimensions
+/// @param fresh  global extents of the factors that no operand has
 [[gnu::cold]] inline void set_fresh_extents(const CallContext& call, const Shape& fresh,
                                             const Layout* computed, int k, RawResult& y) {
   const int dims = call.info.rule->result[std::size_t(k)].dims;
   unsigned is_fresh = 0;
-  for (int d = 0, next = 0; d < dims; ++d)
-    if (call.info.table->source[std::size_t(k)][std::size_t(d)].operand < 0) {
-      y.shape[d] = y.extents[d] = fresh[next++];
-      is_fresh |= 1u << d;
-    }
+  for (int d = 0; d < dims; ++d) {
+    const DimPlace from = call.info.table->source[std::size_t(k)][std::size_t(d)];
+    if (from.operand >= 0) continue;
+    y.shape[d] = y.extents[d] = fresh[from.dim];
+    is_fresh |= 1u << d;
+  }
   if (call.mesh == nullptr) return;
   Shape own = Shape::filled(dims, 0);
   if (call.mesh->is_member())

@@ -41,8 +41,10 @@ struct Cholesky {
       if constexpr (is_complex<T>)
         for (std::size_t i = 0; i < row; ++i) a[i * (row + 1)] = a[i * (row + 1)].real();
       if (const int minor = kernels::cholesky_in_place(n, a.data()); minor != 0)
-        task.fail("a matrix is not positive definite: so says its leading minor of order " +
-                  std::to_string(minor));
+        cleave::detail::fail_for_matrix(
+            task, from,
+            "is not positive definite: so says its leading minor of order " +
+                std::to_string(minor));
       for (std::size_t i = 0; i < row; ++i)
         for (std::size_t j = i + 1; j < row; ++j) a[i * row + j] = T(0);
       cleave::detail::unpack_matrix(a.data(), y.data + to, y, false);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <limits>
@@ -17,10 +18,13 @@
 #include <cleave/kernels/host/lapack.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/shapes/diagonal.hpp>
+#include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 #include <cleave/ops/shapes/triangle.hpp>
+#include <cleave/placement/ownership.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
 namespace cleave::detail {
@@ -59,6 +63,39 @@ constexpr void require_square(const char* operation, const X& x) {
     throw Error(operation, "the matrices are not square", context_of(x));
 }
 
+/// A call fails for the matrix of the first operand that begins at `offset`: "matrix [2, 0] is
+/// singular", with its global indices in the batch.
+/// @param problem  "is singular"
+[[noreturn]] inline void fail_for_matrix(const cleave::Task& task, index_t offset,
+                                         const std::string& problem) {
+  const OperandRef& x = task.in[0];
+  const int batch = x.dims - 2;
+  Shape at = Shape::filled(batch, 0);
+  const auto reached = [&] {
+    index_t sum = 0;
+    for (int d = 0; d < batch; ++d) sum += at[d] * x.strides[d];
+    return sum;
+  };
+  for (int d = batch - 1; reached() != offset && d >= 0;) {  // the next index, row-major
+    d = batch - 1;
+    while (d >= 0 && ++at[d] == x.extents[d]) at[d--] = 0;
+  }
+  if (x.layout != nullptr)
+    for (int d = 0; d < batch; ++d) {
+      const DimOwnership own(*x.layout, {0, 1, 2, 3, 4, 5, 6, 7}, d, x.shape[d], x.mesh->extents());
+      at[d] = own.global(own.parts_of(x.mesh->coordinate()), at[d]);
+    }
+  task.fail((batch == 0 ? "the matrix " : "matrix " + to_string(at) + " ") + problem);
+}
+
+/// The same for a matrix of which one element of a factor is 0. @param which  from 1 on
+[[noreturn]] inline void fail_as_singular(const cleave::Task& task, index_t offset,
+                                          const char* element, int which) {
+  fail_for_matrix(
+      task, offset,
+      "is singular: its " + std::string(element) + " " + std::to_string(which) + " is 0");
+}
+
 /// conj(transpose(x))
 template <class X>
 constexpr auto adjoint(const X& x) {
@@ -78,6 +115,21 @@ inline int lapack_extent(const cleave::Task& task, index_t extent) {
   return int(extent);
 }
 
+/// The letters of the batch dimensions of so many dimensions.
+constexpr RuleText batch_letters(int dims) { return dim_letters(0, dims - 2); }
+
+/// x[i, j] / (w[j] - w[i]), and 0 where the two are equal, as on the diagonal.
+///
+/// @param x  [.., k, k]
+/// @param w  [.., k], real
+template <class X>
+constexpr auto over_differences(const X& x, const auto& w) {
+  using T = typename X::value_type;
+  const auto differences = sub(unsqueeze(w, dim<-2>{}), unsqueeze(w, dim<-1>{}));
+  const auto differ = sub(1, call_op(IsZero{}, differences));
+  return mul(x, cast<T>(div(differ, call_op(OrOne{}, differences))));
+}
+
 /// Copies a matrix to dense memory, or dense memory to a matrix, row by row; the columns one after
 /// the other if `by_columns`.
 template <class T>
@@ -94,6 +146,14 @@ void unpack_matrix(const T* dense, T* to, const kernels::Strided<T>& of, bool by
   unpack_view(dense,
               View{to, dtype_of<T>(), Shape(std::array<index_t, 2>{of.extents[r], of.extents[c]}),
                    Shape(std::array<index_t, 2>{of.strides[r], of.strides[c]})});
+}
+
+/// Whether no element is infinite or NaN.
+template <class T>
+bool are_finite(const T* x, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (!std::isfinite(std::real(x[i])) || !std::isfinite(std::imag(x[i]))) return false;
+  return true;
 }
 
 /// The loops over the matrices of arrays, whose dimensions before the last two are those of x.

@@ -1,4 +1,4 @@
-// Systems of linear equations, inverses and determinants: solve, triangular_solve, inv, det.
+// Systems of linear equations and inverses: solve, triangular_solve, inv.
 //
 //     // x[S0,R,R] = solve(a[S0,R,R], b[S0,R,R])     a batch: no communication
 //     // x[R,S1]   = solve(a[S0,R], b[R,S1])         one matrix: it is gathered, right-hand sides
@@ -63,7 +63,7 @@ struct Inverse {
       if (row == 0)
         row = kernels::invert_in_place(n, a, pivots.data(), a + std::size_t(n) * std::size_t(n),
                                        work);
-      if (row != 0) task.fail("a matrix is singular: its pivot " + std::to_string(row) + " is 0");
+      if (row != 0) cleave::detail::fail_as_singular(task, from, "pivot", row);
       cleave::detail::unpack_matrix(a, y.data + to, y, false);
     });
   }
@@ -71,44 +71,6 @@ struct Inverse {
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
     const auto left = cleave::detail::adjoint(y);
     return neg(matmul(matmul(left, g), left));
-  }
-};
-
-/// The determinants of matrices.
-struct Determinant {
-  static constexpr const char* name = "det";
-  static constexpr RuleText factors(const std::array<int, 1>& dims) {
-    using cleave::detail::dim_letters;
-    return cleave::detail::factors_text(dim_letters(0, dims[0]), dim_letters(0, dims[0] - 2));
-  }
-  static constexpr RuleText replicated(const std::array<int, 1>& dims) {
-    return cleave::detail::matrix_letters(dims[0]);
-  }
-  template <class T>
-  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
-                     const kernels::Strided<const T>& x) {
-    if (y.extents.product() == 0) return;
-    const int n = cleave::detail::lapack_extent(task, x.extents[x.extents.dims - 1]);
-    std::vector<T> a(std::size_t(n) * std::size_t(n));
-    std::vector<int> pivots(static_cast<std::size_t>(n));
-    cleave::detail::loops_over_matrices(x, y).each([&](index_t from, index_t to) {
-      T product = 1;
-      if (n > 0) {
-        cleave::detail::pack_matrix(x.data + from, x, a.data(), false);
-        kernels::factorize_in_place(n, a.data(), pivots.data());
-      }
-      for (int i = 0; i < n; ++i) {
-        const T pivot = a[std::size_t(i) * std::size_t(n + 1)];
-        product = kernels::times(product, pivots[std::size_t(i)] == i + 1 ? pivot : -pivot);
-      }
-      y.data[to] = product;
-    });
-  }
-  // dL/da = g conj(y) a^-H
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto& x) {
-    const auto scale = mul(g, conj(y));
-    return mul(unsqueeze(unsqueeze(scale, dim<-1>{}), dim<-1>{}),
-               cleave::detail::adjoint(call_op(Inverse{}, x)));
   }
 };
 
@@ -127,7 +89,7 @@ struct Solve : LinearSystem {
     cleave::detail::loops_over_matrices(x, a, b).each([&](index_t to, index_t of, index_t from) {
       cleave::detail::pack_matrix(a.data + of, a, factors.data(), false);
       if (const int row = kernels::factorize_in_place(n, factors.data(), pivots.data()); row != 0)
-        task.fail("a matrix is singular: its pivot " + std::to_string(row) + " is 0");
+        cleave::detail::fail_as_singular(task, of, "pivot", row);
       cleave::detail::pack_matrix(b.data + from, b, sides.data(), true);
       kernels::solve_in_place(n, columns, factors.data(), pivots.data(), sides.data());
       cleave::detail::unpack_matrix(sides.data(), x.data + to, x, true);
@@ -162,7 +124,7 @@ struct TriangularSolve : LinearSystem {
       if (const int row = kernels::solve_triangle_in_place(side == Side::upper, n, columns,
                                                            triangle.data(), sides.data());
           row != 0)
-        task.fail("a matrix is singular: its diagonal element " + std::to_string(row) + " is 0");
+        cleave::detail::fail_as_singular(task, of, "diagonal element", row);
       cleave::detail::unpack_matrix(sides.data(), x.data + to, x, true);
     });
   }
@@ -184,7 +146,6 @@ namespace detail {
 /// Calls an operation on matrices a and right-hand sides b, which may be vectors.
 template <class... R, class Op, class A, class B>
 constexpr auto solved(const Op& op, const A& a, const B& b) {
-  require_square(Op::name, a);
   static_assert(std::is_same_v<typename A::value_type, typename B::value_type>,
                 "cleave: the matrices and the right-hand sides have different element types; cast "
                 "one of them");
@@ -213,6 +174,7 @@ constexpr auto solved(const Op& op, const A& a, const B& b) {
 /// @throws Error if a matrix is not square, or exactly singular
 template <class... R, AnyTensor A, AnyTensor B>
 constexpr auto solve(const A& a, const B& b) {
+  detail::require_square("solve", a);
   return detail::solved<R...>(ops::Solve{}, a, b);
 }
 CLEAVE_USAGE(solve, "solve(a, b)")
@@ -222,6 +184,7 @@ CLEAVE_USAGE(solve, "solve(a, b)")
 /// read, and their gradients are 0. Otherwise as solve, at n² k multiplications and additions.
 template <class... R, AnyTensor A, AnyTensor B>
 constexpr auto triangular_solve(const A& a, const B& b, Side side = Side::lower) {
+  detail::require_square("triangular_solve", a);
   return detail::solved<R...>(ops::TriangularSolve{{}, side}, a, b);
 }
 CLEAVE_USAGE(triangular_solve, "triangular_solve(a, b), triangular_solve(a, b, Side::upper)")
@@ -239,19 +202,5 @@ constexpr auto inv(const A& a) {
   return call_op<R...>(ops::Inverse{}, a);
 }
 CLEAVE_USAGE(inv, "inv(a)")
-
-/// The determinants of square matrices, by LU factorisation. The gradient requires that they are
-/// not exactly 0.
-///
-/// @param a     [.., n, n], float, double or complex
-/// @return      [..], sharded as the batch dimensions are; 1 for n = 0
-/// @collective  every rank of the mesh, if the last two dimensions are sharded: they are gathered
-/// @throws Error if a matrix is not square
-template <class... R, AnyTensor A>
-constexpr auto det(const A& a) {
-  detail::require_square("det", a);
-  return call_op<R...>(ops::Determinant{}, a);
-}
-CLEAVE_USAGE(det, "det(a)")
 
 }  // namespace cleave
