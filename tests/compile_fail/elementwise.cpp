@@ -7,6 +7,7 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/engine/apply_op.hpp>
 #include <cleave/ops/indices/one_hot.hpp>
+#include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/redistribution/reduce_partials.hpp>
 #include <cleave/ops/reductions/argmax.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
@@ -30,6 +31,7 @@ void control(const Rows& x, const Sums& p) {
   permute(x, dim<1, 0>{});
   reduce_partials(p, p);
   add(out(add_(x, 1)), x, p.redistribute(Shard<0>{}, Replicate{}));
+  softmax(out(x), x, dim<1>{});
 }
 
 #ifdef sum_in_place_of_a_shard  // says: cleave: the target and the result of an operation have different placements
@@ -61,6 +63,20 @@ void whole(const Matrix<std::int64_t>& x) { exp_(x); }
 void largest(const Matrix<std::int64_t>& y, const Rows& x) {
   call_op(out(y), ops::ArgReduce<Max, 1>{}, x.redistribute(Replicate{}, Replicate{}));
 }
+#endif
+
+#ifdef function_with_a_target_placed_otherwise  // says: cleave: the target and the result of an operation have different placements
+void sums(const DTensor<float, 1, Mesh, Placements<Replicate, Replicate>>& y, const Rows& x) {
+  sum(out(y), x, dim<1>{});
+}
+#endif
+
+#ifdef function_with_a_target_of_another_type  // says: cleave: the target and the result of an operation have different element types
+void smooth(const Matrix<double>& y, const Matrix<float>& x) { softmax(out(y), x, dim<0>{}); }
+#endif
+
+#ifdef function_of_several_results_with_a_target  // says: cleave: an operation that writes to a target must have one result
+void halves(const Tensor<float, 2>& y, const Tensor<float, 2>& x) { chunk<2>(out(y), x, dim<0>{}); }
 #endif
 
 #ifdef placements_of_a_target  // says: cleave: the result of a call that writes to a target has the placements of the target

@@ -1,6 +1,7 @@
 // C = A · B where C is narrow: a few columns, many rows. Such a product reads A once and computes
 // little with each element. A BLAS packs both operands into panels first, which takes longer than
-// the product; here A is read in place.
+// the product; here A is read in place: for the points of k-means in 0.3 to 0.5 of the time of
+// OpenBLAS (`ops.gemm.narrow`, bench/ops).
 //
 // The micro-kernel is compiled for AVX2 and AVX-512, whatever the target of the program, and chosen
 // at run time. Without either instruction set, and for other shapes, this file does nothing.

@@ -16,6 +16,7 @@
 #include <cleave/ops/attention/attention_by_blocks.hpp>
 #include <cleave/ops/attention/causal_mask.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/reductions/logsumexp.hpp>
 
@@ -180,5 +181,7 @@ constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v, 
   constexpr auto kind = std::is_same_v<T, bool> ? ops::MaskKind::seen : ops::MaskKind::added;
   return call_op<R...>(ops::ScaledDotProductAttention<false, kind>{}, q, k, v, mask);
 }
+CLEAVE_USAGE(scaled_dot_product_attention,
+             "scaled_dot_product_attention(q, k, v), scaled_dot_product_attention(q, k, v, causal)")
 
 }  // namespace cleave

@@ -6,6 +6,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/ops/elementwise/elementwise.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/triangle.hpp>
 
 namespace cleave {
@@ -38,5 +39,6 @@ constexpr auto causal_mask(const X& x, double fill) {
   static_assert(X::dims >= 2, "cleave: causal_mask requires at least two dimensions");
   return call_op<R...>(ops::CausalMask{fill}, x);
 }
+CLEAVE_USAGE(causal_mask, "causal_mask(x, fill)")
 
 }  // namespace cleave

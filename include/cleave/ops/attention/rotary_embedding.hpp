@@ -16,6 +16,7 @@
 #include <cleave/kernels/host/map_indexed.hpp>
 #include <cleave/ops/elementwise/elementwise.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/tensor/storage.hpp>
 
 namespace cleave {
@@ -186,5 +187,6 @@ constexpr auto rotary_embedding(const X& x, double base = 10000) {
                 detail::context_of(x));
   return call_op<R...>(ops::RotaryEmbedding{base}, x);
 }
+CLEAVE_USAGE(rotary_embedding, "rotary_embedding(x), rotary_embedding(x, base)")
 
 }  // namespace cleave

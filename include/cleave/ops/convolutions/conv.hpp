@@ -14,6 +14,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/ops/convolutions/windows.hpp>
 #include <cleave/ops/convolutions/windows_by_filters.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
 
 namespace cleave {
@@ -153,6 +154,7 @@ constexpr auto conv2d(const X& x, const W& weight, ChannelGroups groups,
                       const Convolution<2>& how = {}) {
   return detail::convolution<2, R...>(x, weight, groups, how);
 }
+CLEAVE_USAGE(conv2d, "conv2d(x, weight), conv2d(x, weight, bias, {.stride = {2, 2}})")
 
 /// Three-dimensional convolution: x [images, channels, layers, rows, columns]. Otherwise as conv2d,
 /// without groups.
@@ -164,6 +166,7 @@ template <class... R, AnyTensor X, AnyTensor W>
 constexpr auto conv3d(const X& x, const W& weight, const Convolution<3>& how = {}) {
   return detail::convolution<3, R...>(x, weight, how);
 }
+CLEAVE_USAGE(conv3d, "conv3d(x, weight), conv3d(x, weight, bias, {.stride = {2, 2, 2}})")
 
 /// One-dimensional convolution: x [images, channels, length], weight [filters, channels, length].
 /// Otherwise as conv2d.
@@ -185,5 +188,6 @@ constexpr auto conv1d(const X& x, const W& weight, ChannelGroups groups,
                       const Convolution<1>& how = {}) {
   return detail::convolution<1, R...>(x, weight, groups, how);
 }
+CLEAVE_USAGE(conv1d, "conv1d(x, weight), conv1d(x, weight, bias, {.stride = {2}})")
 
 }  // namespace cleave

@@ -20,6 +20,7 @@
 #include <cleave/ops/convolutions/windows.hpp>
 #include <cleave/ops/convolutions/windows_by_filters.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
 
 namespace cleave {
@@ -279,6 +280,8 @@ constexpr auto conv_transpose2d(const X& x, const W& weight, ChannelGroups group
                                 const TransposedConvolution<2>& how = {}) {
   return detail::transposed_convolution<2, true, R...>(x, weight, groups.count, how);
 }
+CLEAVE_USAGE(conv_transpose2d,
+             "conv_transpose2d(x, weight), conv_transpose2d(x, weight, bias, {.stride = {2, 2}})")
 
 /// One-dimensional: x [images, channels, length]. Otherwise as conv_transpose2d.
 template <class... R, AnyTensor X, AnyTensor W, AnyTensor B>
@@ -301,6 +304,8 @@ constexpr auto conv_transpose1d(const X& x, const W& weight, ChannelGroups group
                                 const TransposedConvolution<1>& how = {}) {
   return detail::transposed_convolution<1, true, R...>(x, weight, groups.count, how);
 }
+CLEAVE_USAGE(conv_transpose1d,
+             "conv_transpose1d(x, weight), conv_transpose1d(x, weight, bias, {.stride = {2}})")
 
 /// Three-dimensional: x [images, channels, layers, rows, columns]. Otherwise as conv_transpose2d,
 /// without groups.
@@ -314,5 +319,8 @@ constexpr auto conv_transpose3d(const X& x, const W& weight,
                                 const TransposedConvolution<3>& how = {}) {
   return detail::transposed_convolution<3, false, R...>(x, weight, 1, how);
 }
+CLEAVE_USAGE(
+    conv_transpose3d,
+    "conv_transpose3d(x, weight), conv_transpose3d(x, weight, bias, {.stride = {2, 2, 2}})")
 
 }  // namespace cleave

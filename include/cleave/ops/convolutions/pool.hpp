@@ -15,6 +15,7 @@
 #include <cleave/kernels/copy.hpp>
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/ops/convolutions/windows.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
@@ -263,6 +264,7 @@ constexpr auto max_pool2d(const X& x, const Pooling<2>& how) {
   detail::require_images<2, X>();
   return call_op<R...>(ops::MaxPool<2>{{}, how}, x);
 }
+CLEAVE_USAGE(max_pool2d, "max_pool2d(x, {.size = {2, 2}})")
 /// Max pooling over three dimensions: [.., layers, rows, columns]. Otherwise as max_pool2d.
 template <class... R, AnyTensor X>
 constexpr auto max_pool3d(const X& x, const Pooling<3>& how) {
@@ -270,6 +272,7 @@ constexpr auto max_pool3d(const X& x, const Pooling<3>& how) {
   detail::require_images<3, X>();
   return call_op<R...>(ops::MaxPool<3>{{}, how}, x);
 }
+CLEAVE_USAGE(max_pool3d, "max_pool3d(x, {.size = {2, 2, 2}})")
 /// Max pooling over one dimension: [.., length]. Otherwise as max_pool2d.
 template <class... R, AnyTensor X>
 constexpr auto max_pool1d(const X& x, const Pooling<1>& how) {
@@ -277,6 +280,7 @@ constexpr auto max_pool1d(const X& x, const Pooling<1>& how) {
   detail::require_images<1, X>();
   return call_op<R...>(ops::MaxPool<1>{{}, how}, x);
 }
+CLEAVE_USAGE(max_pool1d, "max_pool1d(x, {.size = {2}})")
 
 /// Average pooling: the mean of every window, in which padding counts as zeros, or not at all if
 /// `count_include_pad` is false. Otherwise as max_pool2d.
@@ -287,6 +291,7 @@ constexpr auto avg_pool2d(const X& x, const Pooling<2>& how) {
   detail::require_images<2, X>();
   return call_op<R...>(ops::AvgPool<2>{{}, how}, x);
 }
+CLEAVE_USAGE(avg_pool2d, "avg_pool2d(x, {.size = {2, 2}})")
 /// Average pooling over three dimensions: [.., layers, rows, columns]. Otherwise as avg_pool2d.
 template <class... R, AnyTensor X>
 constexpr auto avg_pool3d(const X& x, const Pooling<3>& how) {
@@ -295,6 +300,7 @@ constexpr auto avg_pool3d(const X& x, const Pooling<3>& how) {
   detail::require_images<3, X>();
   return call_op<R...>(ops::AvgPool<3>{{}, how}, x);
 }
+CLEAVE_USAGE(avg_pool3d, "avg_pool3d(x, {.size = {2, 2, 2}})")
 /// Average pooling over one dimension: [.., length]. Otherwise as avg_pool2d.
 template <class... R, AnyTensor X>
 constexpr auto avg_pool1d(const X& x, const Pooling<1>& how) {
@@ -303,5 +309,6 @@ constexpr auto avg_pool1d(const X& x, const Pooling<1>& how) {
   detail::require_images<1, X>();
   return call_op<R...>(ops::AvgPool<1>{{}, how}, x);
 }
+CLEAVE_USAGE(avg_pool1d, "avg_pool1d(x, {.size = {2}})")
 
 }  // namespace cleave

@@ -22,6 +22,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/pad.hpp>
 
@@ -309,6 +310,7 @@ constexpr auto windows(const X& x, dim<D>, const Window& window) {
   return detail::windows_of<detail::dim_index<X::dims>(dim<D>{}), 1, detail::Around::zeros, R...>(
       "windows", x, {window}, {0});
 }
+CLEAVE_USAGE(windows, "windows(x, dim<0>{}, {.size = 3})")
 
 /// Sums overlapping windows, the reverse of windows: merges dimensions D and D + 1 of x, positions
 /// and elements of windows, into one of `extent` elements, each the sum over all windows that
@@ -335,5 +337,6 @@ constexpr auto overlap_add(const X& x, dim<D>, index_t extent, Window window = {
   return call_op<R...>(ops::OverlapAdd<d>{{detail::window_steps("overlap_add", window, 0, extent)}},
                        x);
 }
+CLEAVE_USAGE(overlap_add, "overlap_add(x, dim<0>{}, extent, {.size = 3})")
 
 }  // namespace cleave

@@ -112,7 +112,7 @@ struct InPlaceWith {
 /// The forms besides the function.
 #define CLEAVE_REGISTER(topic, function, Op, operands, usage, text, call_) \
   inline constexpr detail::InPlace<ops::Op> function##_;                   \
-  CLEAVE_USAGE(function, usage)                                            \
+  CLEAVE_USAGE_ERROR(function, usage)                                      \
   CLEAVE_LISTED(topic, ops::Op, operands, text, false, call_)
 
 #define CLEAVE_ELEMENTWISE(topic, function, Op, operands, usage, text, call_) \
@@ -144,7 +144,7 @@ struct InPlaceWith {
     return detail::with_attributes<ops::Op, R...>(a...);     \
   }                                                          \
   inline constexpr detail::InPlaceWith<ops::Op> function##_; \
-  CLEAVE_USAGE(function, usage)                              \
+  CLEAVE_USAGE_ERROR(function, usage)                        \
   CLEAVE_LISTED(topic, ops::Op, 1, #function "(x)", false, function(x...))
 
 #define CLEAVE_HELPER(topic, Op, operands) \

@@ -2,6 +2,7 @@
 //
 //     call_op(out(y), Scale{2.0}, x);        // y = 2 x
 //     call_op(out(x), Scale{2.0}, x);        // x = 2 x, in place
+//     sum(out(y), x, dim<0>{});              // functions take targets, too
 //
 // The target must have the element type, extents and placements of the result. It may be an operand
 // of an elementwise operation; otherwise it must not share elements with an operand, nor in another
@@ -61,9 +62,8 @@ constexpr bool is_target() {
 
 template <class Result, class Y>
 constexpr void require_value_of_target() {
-  static_assert(
-      requires { typename Result::value_type; },
-      "cleave: an operation that writes to a target must have one result");
+  static_assert(AnyTensor<Result>,
+                "cleave: an operation that writes to a target must have one result");
   static_assert(std::is_same_v<typename Result::value_type, typename Y::value_type>,
                 "cleave: the target and the result of an operation have different element types");
   static_assert(
@@ -86,43 +86,62 @@ constexpr void require_type_of_target() {
 }
 
 /// @throws Error if the target is cut in another way, of those that types leave open
-template <class Op, class Y>
-void require_same_cuts(const Y& y, const Layout& result) {
+template <class Y>
+void require_same_cuts(const Y& y, const char* name, const Layout& result) {
   if constexpr (has_open_layout<Y>)
     if (!(y.actual_layout() == result))
-      throw Error(Op::name,
+      throw Error(name,
                   "the result has the placements " + to_string(result) +
                       "; redistribute the operands or the target first",
                   y.context());
 }
 
-/// Copies the result of an operation without a kernel of its own, a composite or a view.
-template <class Op, class T, int Rank, class Device, class Result>
-void copy_into(const Tensor<T, Rank, Device>& y, const Result& result) {
-  static_assert(std::is_same_v<typename Result::value_type, T>,
-                "cleave: the target and the result of an operation have different element types");
-  static_assert(
-      Result::dims == Rank,
-      "cleave: the target and the result of an operation have different numbers of dimensions");
-  y.copy_(overlap(y.view(), result.view()) ? result.clone() : result);
+/// Copies the result of operations that have no kernel of their own, composites and views, or of a
+/// function that consists of several.
+template <class Op, class Y, class Result>
+void copy_result(const Y& y, const char* name, const Result& result) {
+  require_value_of_target<Result, Y>();
+  const auto fail = [&](const char* message) {
+    ErrorContext context = context_of(result);
+    context.shapes += " into " + to_string(shape_of(y));
+    throw Error(name, message, context);
+  };
+  const auto copy = [&](const auto& to, const auto& from) {
+    if (to.shape() != from.shape()) fail("the target and the result differ in mesh or extents");
+    if (!has_distinct_elements(to.view())) fail("the target repeats elements; clone it first");
+    to.copy_(overlap(to.view(), from.view()) ? from.clone() : from);
+  };
+  if constexpr (is_dtensor<Y>) {
+    static_cast<void>(target_is_placed_otherwise<Op, typename Result::placements_type,
+                                                 typename Y::placements_type>{});
+    if (!(y.mesh() == result.mesh()) || y.shape() != result.shape())
+      fail("the target and the result differ in mesh or extents");
+    require_same_cuts(y, name, result.actual_layout());
+    copy(y.to_local(), result.to_local());
+  } else {
+    copy(y, result);
+  }
 }
-template <class Op, class T, int Rank, class Mesh, class P, class Result>
-void copy_into(const DTensor<T, Rank, Mesh, P>& y, const Result& result) {
-  static_assert(
-      Result::dims == Rank,
-      "cleave: the target and the result of an operation have different numbers of dimensions");
-  static_cast<void>(target_is_placed_otherwise<Op, typename Result::placements_type, P>{});
-  if (!(y.mesh() == result.mesh()) || !(y.shape() == result.shape()))
-    throw Error(Op::name, "the target and the result differ in mesh or extents", y.context());
-  require_same_cuts<Op>(y, result.actual_layout());
-  copy_into<Op>(y.to_local(), result.to_local());
+
+template <class... A, class Y, class Result>
+constexpr const Y& copy_to(const Out<Y>& y, const char* name, const Result& result) {
+  if constexpr (!is_target<void, Y, A...>()) {
+  } else if constexpr (!AnyTensor<Result>) {
+    require_value_of_target<Result, Y>();
+  } else if constexpr (call_level<Y> == 2) {
+    require_value_of_target<Result, Y>();
+    y.target.update(name, result);
+  } else {
+    copy_result<void>(y.target, name, result);
+  }
+  return y.target;
 }
 
 /// Writes the result of a call on operands whose types leave blocks or cut points open.
 template <class Call, class Request, class Op, class Y, std::size_t N>
 void write_open(const Y& y, const Op& op, const std::array<OperandRef, N>& in) {
   const OpenCall open(Call::value, in.data(), nullptr, Request::is_explicit);
-  require_same_cuts<Op>(y, open.solution.result[0]);
+  require_same_cuts(y, Op::name, open.solution.result[0]);
   run_placed_into<typename Call::Device>(open.call, &op, fresh_extents(op), in.data(),
                                          operand_of(y));
 }
@@ -140,7 +159,7 @@ constexpr void write_into(const Y& y, const Op& op, const X&... x) {
     require_value_of_target<Result, Y>();
     y.update(Op::name, result);
   } else if constexpr (is_composite<Op> || is_view_op<Op>) {
-    copy_into<Op>(y, call_as(Request{}, op, x...));
+    copy_result<Op>(y, Op::name, call_as(Request{}, op, x...));
   } else {
     const std::array<OperandRef, sizeof...(X)> in{operand_of(x)...};
     if constexpr (is_dtensor<Y>) {

@@ -9,6 +9,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/elementwise.hpp>
 #include <cleave/ops/elementwise/functions.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/losses/mse_loss.hpp>
 
 namespace cleave {
@@ -82,6 +83,7 @@ constexpr auto binary_cross_entropy(const X& chances, const Y& targets) {
   detail::require_targets<X, Y>();
   return call_op<R...>(ops::BinaryCrossEntropy<By>{}, chances, targets);
 }
+CLEAVE_USAGE(binary_cross_entropy, "binary_cross_entropy(chances, targets)")
 
 /// Binary cross-entropy of sigmoid(logits), without the rounding errors of the probabilities.
 template <Reduction By = Reduction::mean, class... R, AnyTensor X, AnyTensor Y>
@@ -89,5 +91,6 @@ constexpr auto binary_cross_entropy_with_logits(const X& logits, const Y& target
   detail::require_targets<X, Y>();
   return call_op<R...>(ops::BinaryCrossEntropyWithLogits<By>{}, logits, targets);
 }
+CLEAVE_USAGE(binary_cross_entropy_with_logits, "binary_cross_entropy_with_logits(logits, targets)")
 
 }  // namespace cleave

@@ -11,6 +11,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/ops/elementwise/where.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/indices/one_hot.hpp>
 #include <cleave/ops/losses/mse_loss.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
@@ -150,6 +151,7 @@ constexpr auto nll_loss(const X& y, const C& classes, ClassLoss options = {}) {
   detail::require_classes<X, C>("nll_loss", y, options);
   return call_op<R...>(ops::NllLoss<By>{{}, options}, y, classes);
 }
+CLEAVE_USAGE(nll_loss, "nll_loss(y, classes), nll_loss<Reduction::none>(y, classes)")
 
 /// Cross-entropy loss, nll_loss of log_softmax(logits), where every class receives
 /// label_smoothing / c of the target:

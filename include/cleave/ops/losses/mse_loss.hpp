@@ -7,6 +7,7 @@
 
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
 namespace cleave {
@@ -56,5 +57,6 @@ constexpr auto mse_loss(const X& x, const Y& targets) {
   detail::require_targets<X, Y>();
   return call_op<R...>(ops::MseLoss<By>{}, x, targets);
 }
+CLEAVE_USAGE(mse_loss, "mse_loss(x, y), mse_loss<Reduction::sum>(x, y)")
 
 }  // namespace cleave

@@ -9,6 +9,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/normalisation/layer_norm.hpp>
 #include <cleave/ops/shapes/flatten.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
@@ -79,5 +80,6 @@ constexpr auto group_norm(const X& x, const W& weight, const B& bias, index_t gr
                 detail::context_of(x));
   return call_op<R...>(ops::GroupNorm{{}, groups, options.epsilon}, x, weight, bias);
 }
+CLEAVE_USAGE(group_norm, "group_norm(x, weight, bias, groups)")
 
 }  // namespace cleave

@@ -17,6 +17,7 @@
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/in_accumulator.hpp>
 #include <cleave/ops/engine/unsharded_dims.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/reductions/variance.hpp>
@@ -232,6 +233,7 @@ template <class... R, AnyTensor X, AnyTensor W>
 constexpr auto layer_norm(const X& x, const W& weight, LayerNormOptions options = {}) {
   return detail::row_norm<true, R...>(options.epsilon, x, weight);
 }
+CLEAVE_USAGE(layer_norm, "layer_norm(x), layer_norm(x, weight, bias)")
 
 /// Options of rms_norm: epsilon is added to the mean square of a row.
 struct RmsNormOptions {
@@ -251,5 +253,6 @@ template <class... R, AnyTensor X>
 constexpr auto rms_norm(const X& x, RmsNormOptions options = {}) {
   return detail::row_norm<false, R...>(options.epsilon, x);
 }
+CLEAVE_USAGE(rms_norm, "rms_norm(x), rms_norm(x, weight)")
 
 }  // namespace cleave

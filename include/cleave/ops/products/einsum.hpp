@@ -12,6 +12,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/functions.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
@@ -304,6 +305,7 @@ constexpr auto einsum(Einsum<C...>, const X& x, const More&... more) {
     }(more...);
   }
 }
+CLEAVE_USAGE(einsum, "einsum(\"ij,jk->ik\"_ein, x, w)")
 
 inline namespace literals {
 

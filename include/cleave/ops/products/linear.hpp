@@ -9,6 +9,7 @@
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/call_op.hpp>
+#include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/products/matmul.hpp>
 
@@ -140,5 +141,6 @@ constexpr auto linear(const X& x, const W& weight, const B& bias) {
                 "cleave: linear takes x [.., k], weight [n, k] and bias [n]");
   return call_op<R...>(ops::Linear{}, x, weight, bias);
 }
+CLEAVE_USAGE(linear, "linear(x, weight), linear(x, weight, bias)")
 
 }  // namespace cleave

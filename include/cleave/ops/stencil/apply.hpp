@@ -70,7 +70,7 @@ void check_placed_target(const Y& y, const First& first, const Shape& shape) {
   static_cast<void>(target_is_placed_otherwise<S, P, typename Y::placements_type>{});
   if (!(y.mesh() == first.mesh()) || (y.mesh().is_member() && !(Shape(y.shape()) == shape)))
     throw Error(S::name, "the target and the result differ in mesh or extents", y.context());
-  require_same_cuts<S>(y, first.actual_layout());
+  require_same_cuts(y, S::name, first.actual_layout());
 }
 
 /// Computes some steps of a stencil on DTensors with the same placements.
