@@ -13,7 +13,7 @@
 #include <cleave/ops/losses/mse_loss.hpp>
 #include <cleave/ops/normalisation/layer_norm.hpp>
 #include <cleave/ops/products/linear.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
 namespace cleave::bench {

@@ -48,7 +48,7 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/engine/apply_op.hpp>
 #include <cleave/ops/engine/usage.hpp>
-#include <cleave/ops/indices/gather.hpp>
+#include <cleave/ops/indices/gather_scatter.hpp>
 #include <cleave/ops/indices/index_put.hpp>
 #include <cleave/ops/indices/one_hot.hpp>
 #include <cleave/ops/indices/topk.hpp>
@@ -79,8 +79,8 @@
 #include <cleave/ops/reductions/variance.hpp>
 #include <cleave/ops/shapes/cat.hpp>
 #include <cleave/ops/shapes/diagonal.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
 #include <cleave/ops/shapes/pad.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/roll.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>

@@ -8,7 +8,7 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/engine/apply_op.hpp>
 #include <cleave/ops/products/matmul.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/stencil/exchange_halo.hpp>
 #include <cleave/spmd.hpp>
 

@@ -5,7 +5,7 @@
 #include "../ops/elementwise/test_pointwise.cpp"
 #include "../ops/engine/test_apply_op.cpp"
 #include "../ops/engine/test_margin.cpp"
-#include "../ops/indices/test_gather.cpp"
+#include "../ops/indices/test_gather_scatter.cpp"
 #include "../ops/indices/test_one_hot.cpp"
 #include "../ops/products/test_matmul.cpp"
 #include "../ops/products/test_matmul_two_axes.cpp"

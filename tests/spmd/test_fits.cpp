@@ -9,7 +9,7 @@
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/losses/mse_loss.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 
 #include "errors.hpp"
 #include "like_eager.hpp"

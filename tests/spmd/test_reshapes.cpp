@@ -8,7 +8,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/expand.hpp>

@@ -21,7 +21,7 @@
 #include <cleave/ops/reductions/norm.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/reductions/variance.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 

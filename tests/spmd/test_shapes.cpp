@@ -7,8 +7,8 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/shapes/cat.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
 #include <cleave/ops/shapes/pad.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/roll.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/triangle.hpp>

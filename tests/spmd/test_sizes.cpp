@@ -7,7 +7,7 @@
 #include <cleave/grad/backward.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/spmd/traced_factories.hpp>

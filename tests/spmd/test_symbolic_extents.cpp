@@ -15,8 +15,8 @@
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
 #include <cleave/ops/shapes/pad.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/spmd/call_program.hpp>

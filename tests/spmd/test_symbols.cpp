@@ -9,8 +9,8 @@
 #include <cleave/comm/dry.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/products/matmul.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
 #include <cleave/ops/shapes/pad.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/spmd/call_program.hpp>
 #include <cleave/spmd/expand.hpp>

@@ -4,7 +4,7 @@ run over, and every function of cleave.hpp that calls one has a usage, whose err
 
 usage: operations.py SOURCE_ROOT
 
-An operation is a struct that derives from Elementwise, ElementwiseOn, RealFunction or Composite, or one that has a
+An operation is a struct that derives from Elementwise or a base like RealFunction, or from Composite, or one that has a
 name and a kernel, a view or a body. The check runs on the library, where it must find no missing
 operation, and on planted headers, where it must find one.
 """
@@ -24,7 +24,7 @@ USAGE = re.compile(r"^CLEAVE_(?:USAGE\(|(?!HELPER)[A-Z_]+\(\w+, )(\w+),", re.MUL
 STRUCT = re.compile(r"^(?:template <[^;{]*>\s*)?struct (\w+)(?:\s*:\s*([^{;]*))?\s*\{(.*?)^\};",
                     re.MULTILINE | re.DOTALL)
 ALIAS = re.compile(r"^using (\w+) = (\w+)<", re.MULTILINE)
-BASE = re.compile(r"\b(?:Elementwise(?:On)?|Composite|RealFunction)\b")
+BASE = re.compile(r"\b(?:Elementwise(?:On)?|Composite|FunctionOn|RealFunction|Rounding)\b")
 NAME = re.compile(r"static constexpr const char\* name\b")
 BODY = re.compile(r"\b(?:kernel|view|body)\(")
 

@@ -8,7 +8,7 @@
 #include <cleave/nn/layers.hpp>
 #include <cleave/ops/attention/attention.hpp>
 #include <cleave/ops/attention/rotary_embedding.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 
 namespace cleave::nn {
 

@@ -10,7 +10,7 @@
 #include <cleave/ops/convolutions/conv.hpp>
 #include <cleave/ops/convolutions/pool.hpp>
 #include <cleave/ops/normalisation/group_norm.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 
 namespace cleave::nn {
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include <cleave/core/checksum.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/placement/placement_kinds.hpp>
@@ -115,13 +116,14 @@ struct Layout {
   /// The same as `packed` on all ranks whose cut points are equal, whatever numbers they have.
   constexpr std::uint64_t checksum() const {
     Layout plain = *this;
-    std::uint64_t sum = 0;
+    detail::Checksum points{0};
     for (int a = 0; a < axes; ++a)
       if (plain[a].kind == PlacementKind::cuts && plain[a].number != 0) {
-        sum = (sum ^ detail::cut_points(plain[a].number).checksum) * 1099511628211u + unsigned(a);
+        points.add(detail::cut_points(plain[a].number).checksum);
+        points.add(std::uint64_t(a));
         plain[a].number = 0;
       }
-    return plain.packed() ^ sum;
+    return plain.packed() ^ points.sum;
   }
 
   /// The codes of all axes: a key.

@@ -9,7 +9,7 @@
 #include <cleave/ops/elementwise/pointwise.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 #include <cleave/tensor/npy.hpp>
 

@@ -1,7 +1,7 @@
 // Operations that take indices.
 #pragma once
 
-#include <cleave/ops/indices/gather.hpp>
+#include <cleave/ops/indices/gather_scatter.hpp>
 #include <cleave/ops/indices/index_put.hpp>
 #include <cleave/ops/indices/index_select.hpp>
 #include <cleave/ops/indices/topk.hpp>

@@ -4,8 +4,8 @@
 #include <cleave/ops/engine/redistribute_op.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/shapes/cat.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
 #include <cleave/ops/shapes/pad.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/roll.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>

@@ -15,7 +15,7 @@
 #include <cleave/ops/convolutions/windows.hpp>
 #include <cleave/ops/convolutions/windows_by_filters.hpp>
 #include <cleave/ops/engine/usage.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 
 namespace cleave {
 

@@ -12,32 +12,31 @@ namespace cleave {
 
 namespace ops {
 
-struct Floor : FunctionOn<Elements::real, Floor> {
+/// Base of functions to whole numbers.
+template <class F>
+struct Rounding : FunctionOn<Elements::real, F> {
   static constexpr const char* constant = piecewise_constant;
-  static constexpr const char* name = "floor";
   static constexpr const char* partials = detail::never_falls;
+};
+
+struct Floor : Rounding<Floor> {
+  static constexpr const char* name = "floor";
   CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::floor(x); }
 };
 
-struct Ceil : FunctionOn<Elements::real, Ceil> {
-  static constexpr const char* constant = piecewise_constant;
+struct Ceil : Rounding<Ceil> {
   static constexpr const char* name = "ceil";
-  static constexpr const char* partials = detail::never_falls;
   CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::ceil(x); }
 };
 
 /// Rounds halves to even.
-struct Round : FunctionOn<Elements::real, Round> {
-  static constexpr const char* constant = piecewise_constant;
+struct Round : Rounding<Round> {
   static constexpr const char* name = "round";
-  static constexpr const char* partials = detail::never_falls;
   CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::rint(x); }
 };
 
-struct Trunc : FunctionOn<Elements::real, Trunc> {
-  static constexpr const char* constant = piecewise_constant;
+struct Trunc : Rounding<Trunc> {
   static constexpr const char* name = "trunc";
-  static constexpr const char* partials = detail::never_falls;
   CLEAVE_HOST_DEVICE static auto value(const auto& x) { return std::trunc(x); }
 };
 

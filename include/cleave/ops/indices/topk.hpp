@@ -13,7 +13,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/usage.hpp>
-#include <cleave/ops/indices/gather.hpp>
+#include <cleave/ops/indices/gather_scatter.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 
 namespace cleave {

@@ -11,7 +11,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/normalisation/layer_norm.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
 namespace cleave {

@@ -18,7 +18,7 @@
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/redistribute_op.hpp>
 #include <cleave/ops/engine/usage.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 

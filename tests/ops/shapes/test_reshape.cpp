@@ -8,7 +8,7 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/factories.hpp>
-#include <cleave/ops/shapes/flatten.hpp>
+#include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
 #include "../placed.hpp"
