@@ -77,6 +77,10 @@ void step(World& world) {
     ratios.push_back(calls.back() / runs.back());
   }
   if (world.rank() != 0) return;
+  if (world.size() > 1) {
+    std::printf("spmd.gpt_step.2x1.vs_eager %.2f ratio\n", median(ratios));
+    return;
+  }
   std::printf("spmd.gpt_step.program_ms %.2f ms\n", 1e3 * median(runs));
   std::printf("spmd.gpt_step.calls_ms %.2f ms\n", 1e3 * median(calls));
   std::printf("spmd.peak_predicted_over_measured %.3f ratio\n", double(runner.peak_bytes()) / peak);
@@ -85,4 +89,7 @@ void step(World& world) {
 
 }  // namespace
 
-int main() { run_threads(1, step); }
+int main() {
+  run_threads(1, step);
+  run_threads(2, step);
+}
