@@ -3,6 +3,7 @@
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
+#include <cleave/interop/hdf5.hpp>
 #include <cleave/interop/scalapack.hpp>
 
 using namespace cleave;
@@ -87,4 +88,8 @@ auto nested(const Mesh& mesh) { return zeros<float>({6, 5}, mesh, Shard<0>{}, Cu
 
 #ifdef scalapack_that_was_not_found  // says: cleave: ScaLAPACK was not found when this was built: install the Debian package libscalapack-openmpi-dev (Meson option scalapack)
 void without(const Rows& x) { scalapack::descriptor(x); }
+#endif
+
+#ifdef hdf5_that_was_not_found  // says: cleave: HDF5 was not found when this was built: install the Debian package libhdf5-openmpi-dev (Meson option hdf5)
+void without(const Mesh& mesh) { hdf5::create("x.h5", mesh); }
 #endif

@@ -29,6 +29,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from cases import Cases
 from precompiled import compiler_command, precompiled
 
+# Headers of libraries: a block that includes one is compiled for it, if pkg-config finds it.
+LIBRARIES = {"cleave/interop/hdf5.hpp":
+             ("hdf5-openmpi", ["-DCLEAVE_HAS_MPI=1", "-DCLEAVE_HAS_HDF5=1"])}
+
 BLOCK = re.compile(r"^```(cpp|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^):#]+)(?:#[^)]*)?\)")
 
@@ -66,6 +70,7 @@ class Snippet:
     source: str   # a file
     runs: bool
     complete: bool = False  # used as it stands on the page
+    library: str = None  # a key of LIBRARIES
     prints: str = None
     flags: tuple = ()
 
@@ -88,7 +93,8 @@ def snippets_of(root, page):
             assert found and found[-1].runs, f"{where}: no program prints this"
             found[-1].prints = block
         elif "int main(" in block or opening == "#include":
-            found.append(Snippet(where, block, "int main(" in block, complete=True))
+            library = next((header for header in LIBRARIES if f"<{header}>" in block), None)
+            found.append(Snippet(where, block, "int main(" in block, True, library))
         elif opening in ("template", "struct") or opening.startswith("template<"):
             declared += block
             found.append(Snippet(where, FILE_SCOPE + declared, False))
@@ -109,6 +115,16 @@ def lines(text):
     return [line.rstrip() for line in text.strip("\n").split("\n")]
 
 
+def library_flags(header):
+    """How to compile for the library of a header; None if it was not found."""
+    if header is None:
+        return []
+    package, macros = LIBRARIES[header]
+    done = subprocess.run(["pkg-config", "--cflags", package], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL)
+    return [*macros, *done.stdout.split()] if done.returncode == 0 else None
+
+
 class Workshop:
     """The common part of incomplete snippets, compiled once. Incomplete snippets use the compiled
     mode; complete ones are header-only."""
@@ -126,7 +142,7 @@ class Workshop:
         """The command line for a snippet."""
         command, headers, main = self.compiled, self.headers, [str(self.main)]
         if snippet.complete:
-            command, headers, main = self.command, [], []
+            command, headers, main = [*self.command, *library_flags(snippet.library)], [], []
         if not snippet.runs:
             return [*command, *headers, "-fsyntax-only", str(source)]
         return [*command, *headers, str(source), *main, "-o", str(program), *snippet.flags]
@@ -165,7 +181,12 @@ def main(root, compiler, names):
     for page in pages:
         dead = dead_links(page)
         cases.check(f"the links of {page.relative_to(root)} lead to files", not dead, ", ".join(dead))
-    found = [snippet for page in pages for snippet in snippets_of(root, page)]
+    found = []
+    for snippet in [snippet for page in pages for snippet in snippets_of(root, page)]:
+        if library_flags(snippet.library) is None:
+            cases.skip(f"{snippet.where} compiles", f"no {LIBRARIES[snippet.library][0]} was found")
+        else:
+            found.append(snippet)
     with tempfile.TemporaryDirectory() as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         workshop = Workshop(root, compiler, scratch)

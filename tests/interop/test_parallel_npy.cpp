@@ -7,12 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/interop/parallel_npy.hpp>
@@ -20,37 +18,16 @@
 
 #include "errors.hpp"
 #include "ranks.hpp"
+#include "shared_file.hpp"
 
 using namespace cleave;
 using cleave::testing::contains;
 using cleave::testing::error_of;
+using cleave::testing::SharedFile;
 using namespace cleave::axes;
 
 namespace shared_files {
 namespace {
-
-/// A name that all ranks have, of a file that the first one removes at the end.
-struct SharedFile {
-  const World& world;
-  std::string path;
-
-  explicit SharedFile(const World& all) : world(all) {
-    std::int64_t number = getpid();
-    world.communicator().run(
-        Collective::broadcast(ConstView::dense(&number, DType::int64, Shape::filled(1, 1)),
-                              View::dense(&number, DType::int64, Shape::filled(1, 1)), 0));
-    path = (std::filesystem::temp_directory_path() / ("cleave-" + std::to_string(number) + ".npy"))
-               .string();
-  }
-  SharedFile(const SharedFile&) = delete;
-  ~SharedFile() {
-    if (world.rank() == 0) std::remove(path.c_str());
-  }
-  std::string bytes() const {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-};
 
 template <class T, int Rank>
 Tensor<T, Rank> numbered(const std::array<index_t, std::size_t(Rank)>& shape) {
@@ -188,7 +165,7 @@ TEST_CASE("a rank that cannot read or write stops all of them, and leaves the ol
   });
 }
 
-// Run by npy_killed.py, which kills it.
+// Run by files_killed.py, which kills it.
 TEST_CASE("saves two arrays in turn until it is killed" * doctest::skip()) {
   on_ranks({2}, [](World& world) {
     const auto mesh = init_device_mesh<row>(world, {2});

@@ -16,7 +16,7 @@ namespace cleave::detail {
 /// @throws Error     on all ranks if f throws one on any
 template <class F>
 void together(Communicator& group, const char* operation, const std::string& elsewhere,
-              bool takes_part, const F& f) {
+              bool takes_part, const F& f, const ErrorContext& context = {}) {
   std::string problem;
   bool failed = false;
   try {
@@ -26,8 +26,8 @@ void together(Communicator& group, const char* operation, const std::string& els
     failed = true;
   }
   const std::int64_t any = reduce_values(group, ReduceOp::max, std::int64_t(failed), operation);
-  if (failed) throw Error(operation, problem);
-  if (any != 0) throw Error(operation, elsewhere);
+  if (failed) throw Error(operation, problem, context);
+  if (any != 0) throw Error(operation, elsewhere, context);
 }
 
 }  // namespace cleave::detail
