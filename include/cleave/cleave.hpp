@@ -5,6 +5,7 @@
 // CLEAVE_HAS_CBLAS, CLEAVE_HAS_LIBMVEC).
 #pragma once
 
+#include <cleave/core/build_info.hpp>
 #include <cleave/version.hpp>
 
 // Local arrays
