@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include <cleave/async/async_body.hpp>
 #include <cleave/cleave.hpp>
-#include <cleave/comm/async_body.hpp>
 #include <cleave/comm/communicator_body.hpp>
 #include <cleave/comm/dry_body.hpp>
 #include <cleave/comm/machine_body.hpp>

@@ -36,7 +36,7 @@
 #include <cleave/kernels/cuda/visit_boxes_cuda.hpp>
 
 // Ranks
-#include <cleave/comm/device/device_async.hpp>
+#include <cleave/async/async_cuda.hpp>
 #include <cleave/comm/device/device_group.hpp>
 
 #if CLEAVE_COMPILED && defined(__ELF__) && !defined(__CUDA_ARCH__)

@@ -11,7 +11,7 @@
 // rank of the group makes its asynchronous calls in the same order.
 #pragma once
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/functional/all_to_all.hpp>
 #include <cleave/functional/broadcast.hpp>
 #include <cleave/functional/functional_ranks.hpp>

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/comm/comm_scope.hpp>
 #include <cleave/comm/dry.hpp>
 #include <cleave/comm/trace.hpp>

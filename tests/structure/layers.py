@@ -15,7 +15,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
 
-ORDER = ["core", "tensor", "kernels", "comm", "mesh", "functional", "placement", "redistribute",
+ORDER = ["core", "tensor", "kernels", "comm", "async", "mesh", "functional", "placement", "redistribute",
          "dtensor", "rules", "ops", "interop", "spmd", "grad", "nn", "parallel"]
 
 # Headers outside of the layers that include nothing, for all layers.

@@ -126,8 +126,8 @@ struct Transfer {
 ///
 /// Sources are never written; a source and a destination do not overlap, except that they may be
 /// the same view in an all_reduce, that the source of an all_gather may be the rank's own piece of
-/// the destination, and that the source of an exchange may be a part of the destination to which no
-/// transfer writes. `pieces` has one box per rank of the group; boxes may be empty.
+/// the destination, and that the source of an exchange may lie in the destination where no transfer
+/// writes. `pieces` has one box per rank of the group; boxes may be empty.
 struct Collective {
   CollectiveKind kind = CollectiveKind::barrier;
   ReduceOp op = ReduceOp::sum;
@@ -199,7 +199,7 @@ struct Collective {
             .receives = receives};
   }
 
-  /// This call as a part of another one: with its names, for errors and traces.
+  /// This call as a step of another one: with its names, for errors and traces.
   Collective within(const Collective& whole) const {
     Collective call = *this;
     call.operation = *whole.operation != '\0' ? whole.operation : name_of(whole.kind);

@@ -1,4 +1,5 @@
-// Which part of a program communicates: a dotted path, and whether gradients are being computed.
+// Where in a program a rank communicates: the dotted path of a scope (of a module, or a CommScope),
+// and whether gradients are being computed.
 // Traces list collectives by it.
 //
 // Every thread has a current place; asynchronous work, and records of the tape, keep the place
@@ -19,7 +20,7 @@ namespace detail {
 
 /// The place of a thread in its program.
 struct CommPlace {
-  const std::string* path = nullptr;  ///< of `kept_path`; null: not in a named part
+  const std::string* path = nullptr;  ///< of `kept_path`; null: not in a named scope
   bool is_backward = false;
   CallSite site{};  ///< of the user's call, for calls that take a CallSite
 
@@ -48,7 +49,7 @@ inline const std::string* kept_path(std::string_view path) {
   return &list->path;
 }
 
-/// The innermost part that contains both: "blocks.0" for "blocks.0.mlp.up" and "blocks.0.norm".
+/// The innermost scope that contains both: "blocks.0" for "blocks.0.mlp.up" and "blocks.0.norm".
 inline const std::string* common_path(const std::string* a, const std::string* b) {
   if (a == b) return a;
   if (a == nullptr || b == nullptr) return nullptr;
@@ -79,7 +80,7 @@ class PlaceScope {
   CommPlace before_;
 };
 
-/// The path of a name inside of this thread's current part.
+/// The path of a name inside of this thread's current scope.
 inline const std::string* path_inside(std::string_view name) {
   const std::string* const outer = CommPlace::current().path;
   return kept_path(outer == nullptr ? std::string(name) : *outer + "." + std::string(name));

@@ -237,11 +237,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// "; before: barrier of ..": what all ranks called before they disagreed.
   std::string history() const;
 
-  /// A cached group of listed ranks, and the one cached before it.
+  /// A cached group of listed ranks.
   struct Cached {
     std::vector<int> ranks;
     std::shared_ptr<Communicator> group;
-    std::unique_ptr<Cached> next;
   };
 
   int rank_;
@@ -252,7 +251,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::vector<Signature> agreed_;  ///< the last calls that all ranks made, if they compare calls
   std::shared_ptr<Communicator> duplicate_;
   std::shared_ptr<Communicator> device_communicator_;
-  std::unique_ptr<Cached> cached_;  ///< the most recent one, linked to earlier ones
+  std::vector<Cached> cached_;
 };
 
 /// The group of the same ranks for a device's memory. @see the overloads of devices

@@ -66,11 +66,10 @@ CLEAVE_INLINE Communicator& Communicator::cached_subgroup(const std::vector<int>
   bool whole = ranks.size() == std::size_t(size_);
   for (std::size_t i = 0; whole && i < ranks.size(); ++i) whole = ranks[i] == int(i);
   if (whole) return *this;
-  for (const Cached* known = cached_.get(); known != nullptr; known = known->next.get())
-    if (known->ranks == ranks) return *known->group;
-  std::shared_ptr<Communicator> group = subgroup({ranks.data(), ranks.size()}, label);
-  cached_.reset(new Cached{ranks, std::move(group), std::move(cached_)});
-  return *cached_->group;
+  for (const Cached& known : cached_)
+    if (known.ranks == ranks) return *known.group;
+  cached_.push_back({ranks, subgroup({ranks.data(), ranks.size()}, label)});
+  return *cached_.back().group;
 }
 
 CLEAVE_INLINE const std::shared_ptr<Communicator>& Communicator::duplicate() {
@@ -100,7 +99,7 @@ CLEAVE_INLINE bool Communicator::prepare(const Collective& collective, bool join
 
 namespace detail {
 
-/// "redistribute of [2, 3] in part 'loss' at heat.cpp:41", as much as is known and fits; begins
+/// "redistribute of [2, 3] in scope 'loss' at heat.cpp:41", as much as is known and fits; begins
 /// with a space if the operation has the name of the collective.
 CLEAVE_INLINE void name_caller(const Collective& c, std::array<char, 160>& name) {
   std::string text = c.operation;
@@ -108,7 +107,7 @@ CLEAVE_INLINE void name_caller(const Collective& c, std::array<char, 160>& name)
   if (const Shape& local = c.source.extents; !text.empty() && local.dims > 0)
     text += " of " + to_string(local);
   if (const std::string* path = CommPlace::current().path; path != nullptr)
-    text += " in part '" + *path + "'";
+    text += " in scope '" + *path + "'";
   const std::string site = to_string(c.site);
   const std::size_t room = name.size() - 1;
   if (site.size() > room) text = ".." + site.substr(site.size() - room + 2);  // the file's name

@@ -27,7 +27,7 @@ class SharedText {
     std::array<std::uint64_t, words> copy{};
     std::memcpy(copy.data(), text.data(), std::min(text.size(), sizeof copy - 1));
     const std::uint32_t version = version_.load(std::memory_order_relaxed);
-    version_.store(version + 1, std::memory_order_relaxed);  // odd: in part
+    version_.store(version + 1, std::memory_order_relaxed);  // odd: being written
     for (std::size_t i = 0; i < words; ++i) words_[i].store(copy[i], std::memory_order_release);
     version_.store(version + 2, std::memory_order_release);
   }

@@ -35,7 +35,7 @@ namespace detail {
 
 /// The type-erased form of one argument. @param x  must outlive the result
 template <class To, class T, int Rank, class Mesh, class P>
-redistribution::Part part_of(const DTensor<T, Rank, Mesh, P>& x, const Layout& target) {
+redistribution::ListEntry entry_of(const DTensor<T, Rank, Mesh, P>& x, const Layout& target) {
   const RedistributionSpec& spec = spec_of<P, To, Rank>(x.actual_layout(), target);
   const auto& local = x.to_local();
   return {spec.plan,
@@ -78,25 +78,25 @@ auto result_of(const DTensor<T, Rank, Mesh, P>& x, const redistribution::Block& 
 /// @collective every rank of the mesh
 /// @throws Error if the tensors are on different meshes
 template <class... X, class... To>
-auto redistribute_all(const Redistribution<X, To>&... part) {
+auto redistribute_all(const Redistribution<X, To>&... entry) {
   static_assert(sizeof...(X) > 0, "cleave: redistribute_all requires at least one tensor");
-  const auto& first = std::get<0>(std::tie(part...)).tensor;
+  const auto& first = std::get<0>(std::tie(entry...)).tensor;
   const auto check = [&](const auto& x) {
     if (!(x.mesh().state() == first.mesh().state())) detail::throw_different_meshes(first, x);
   };
-  (check(part.tensor), ...);
+  (check(entry.tensor), ...);
   if (!first.mesh().is_member())
     return std::tuple(
         DTensor<typename X::value_type, X::dims, typename X::mesh_type, To>::unchecked(
-            part.tensor.to_local(), part.tensor.mesh(), part.tensor.shape(),
-            detail::layout_in<To, X::dims>(part.target))...);
+            entry.tensor.to_local(), entry.tensor.mesh(), entry.tensor.shape(),
+            detail::layout_in<To, X::dims>(entry.target))...);
   using Device = typename std::remove_cvref_t<decltype(first)>::device_type;
-  std::array<redistribution::Part, sizeof...(X)> parts{
-      detail::part_of<To>(part.tensor, detail::layout_in<To, X::dims>(part.target))...};
-  redistribution::run_all<Device>(parts);
+  std::array<redistribution::ListEntry, sizeof...(X)> entries{
+      detail::entry_of<To>(entry.tensor, detail::layout_in<To, X::dims>(entry.target))...};
+  redistribution::run_all<Device>(entries);
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::tuple(detail::result_of<To>(part.tensor, parts[I].block,
-                                            detail::layout_in<To, X::dims>(part.target))...);
+    return std::tuple(detail::result_of<To>(entry.tensor, entries[I].block,
+                                            detail::layout_in<To, X::dims>(entry.target))...);
   }(std::index_sequence_for<X...>{});
 }
 
@@ -111,21 +111,21 @@ auto redistribute_list(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors,
   const Layout& target = layout_in<To, Rank>(stored);
   std::vector<DTensor<T, Rank, Mesh, To>> results;
   results.reserve(tensors.size());
-  std::vector<redistribution::Part> parts;
-  parts.reserve(tensors.size());
+  std::vector<redistribution::ListEntry> entries;
+  entries.reserve(tensors.size());
   for (const From& x : tensors) {
     if (!(x.mesh().state() == tensors[0].mesh().state())) throw_different_meshes(tensors[0], x);
     if (!x.mesh().is_member()) continue;
     if constexpr (detail::is_open_list<To>)
       require_fitting(target, Shape(x.shape()), x.mesh().state(), "redistribute_all");
-    parts.push_back(part_of<To>(x, target));
+    entries.push_back(entry_of<To>(x, target));
   }
-  redistribution::run_all<typename Mesh::device_type>(parts);
+  redistribution::run_all<typename Mesh::device_type>(entries);
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (parts.empty())
+    if (entries.empty())
       results.push_back(DTensor<T, Rank, Mesh, To>::unchecked(
           tensors[i].to_local(), tensors[i].mesh(), tensors[i].shape(), target));
-    else results.push_back(result_of<To>(tensors[i], parts[i].block, target));
+    else results.push_back(result_of<To>(tensors[i], entries[i].block, target));
   return results;
 }
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/core/call_site.hpp>
 #include <cleave/functional/functional_ranks.hpp>
 #include <cleave/functional/run_functional.hpp>

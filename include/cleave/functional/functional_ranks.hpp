@@ -20,22 +20,22 @@ class Group;
 namespace detail {
 
 /// Arguments of which `group_of`, declared with their types, makes a Group: a mesh, or with axes.
-template <class... Parts>
-concept NamesGroup = requires(const Parts&... parts) {
-  { group_of(parts...) } -> std::same_as<Group>;
+template <class... Arguments>
+concept NamesGroup = requires(const Arguments&... arguments) {
+  { group_of(arguments...) } -> std::same_as<Group>;
 };
 
 /// A group in one word, or a list of ranks of a group.
-template <class Part>
+template <class Given>
 concept WholeGroup =
-    std::same_as<Part, Group> || NamesGroup<Part> || std::convertible_to<Part&, Communicator&> ||
-    std::convertible_to<const Part&, std::shared_ptr<Communicator>> ||
-    std::convertible_to<const Part&, const World&>;
-template <class Part>
-concept RankList = std::convertible_to<const Part&, std::vector<int>> ||
-                   std::convertible_to<const Part&, std::vector<std::vector<int>>>;
+    std::same_as<Given, Group> || NamesGroup<Given> || std::convertible_to<Given&, Communicator&> ||
+    std::convertible_to<const Given&, std::shared_ptr<Communicator>> ||
+    std::convertible_to<const Given&, const World&>;
+template <class Given>
+concept RankList = std::convertible_to<const Given&, std::vector<int>> ||
+                   std::convertible_to<const Given&, std::vector<std::vector<int>>>;
 
-template <class... Parts>
+template <class... Arguments>
 inline constexpr bool is_listed = false;
 template <class Of, class List>
 inline constexpr bool is_listed<Of, List> = WholeGroup<Of> && RankList<List>;
@@ -63,18 +63,18 @@ class Group {
   }
   Group(const World& world) : whole_(&world.communicator()) {}
 
-  /// The arguments of `group_of(parts...)`: a mesh of one axis; a mesh and some of its axes.
-  template <class... Parts>
-    requires(sizeof...(Parts) > 0 && detail::NamesGroup<Parts...>)
-  Group(const Parts&... parts) : Group(group_of(parts...)) {}
+  /// The arguments of `group_of(arguments...)`: a mesh of one axis; a mesh and some of its axes.
+  template <class... Arguments>
+    requires(sizeof...(Arguments) > 0 && detail::NamesGroup<Arguments...>)
+  Group(const Arguments&... arguments) : Group(group_of(arguments...)) {}
 
   /// Anything else: a compile error.
-  template <class... Parts>
-    requires(sizeof...(Parts) > 0 && !detail::NamesGroup<Parts...> &&
-             !(sizeof...(Parts) == 1 && (detail::WholeGroup<Parts> || ...)) &&
-             !detail::is_listed<Parts...>)
-  Group(const Parts&...) : whole_(nullptr) {
-    static_assert(sizeof...(Parts) == 0,
+  template <class... Arguments>
+    requires(sizeof...(Arguments) > 0 && !detail::NamesGroup<Arguments...> &&
+             !(sizeof...(Arguments) == 1 && (detail::WholeGroup<Arguments> || ...)) &&
+             !detail::is_listed<Arguments...>)
+  Group(const Arguments&...) : whole_(nullptr) {
+    static_assert(sizeof...(Arguments) == 0,
                   "cleave: this is not a group of ranks; pass the world, a communicator, a mesh of "
                   "one axis, mesh[tp{}], {mesh, tp{}} or {world, {0, 2}}");
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/comm/comm_scope.hpp>
 #include <cleave/core/call_site.hpp>
 #include <cleave/core/error.hpp>

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/grad/backward.hpp>

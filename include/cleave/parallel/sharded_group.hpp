@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/grad/record.hpp>
 #include <cleave/mesh/mesh_state.hpp>

@@ -38,8 +38,8 @@ struct Context {
   bool reuse = false;     ///< whether the result may use the storage of the source
 };
 
-/// One of several tensors that are redistributed together.
-struct Part {
+/// One of a list of tensors that are redistributed together.
+struct ListEntry {
   const Plan*
       fixed;  ///< the plan, if the layouts alone decide it (see `sizes_decide`); null otherwise
   Layout source;

@@ -41,7 +41,7 @@ Block run_plan(const Plan& plan, Block block, const Context& context);
 ///
 /// @collective every rank of the mesh
 template <class Device>
-void run_all(std::span<Part> parts);
+void run_all(std::span<ListEntry> entries);
 
 /// Turns the local elements on `context.mesh` under `source` into those on `to` under `target`.
 ///

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <cleave/redistribute/cross_mesh.hpp>
-#include <cleave/redistribute/packed_parts.hpp>
+#include <cleave/redistribute/packed_list.hpp>
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/redistribute/run_plan.hpp>
 
@@ -35,29 +35,29 @@ Block run_plan(const Plan& plan, Block block, const Context& context) {
 }
 
 template <class Device>
-void run_all(std::span<Part> parts) {
-  if (parts.empty()) return;
-  std::optional<PackedParts<Device>> packed;  // of host memory
-  if constexpr (std::is_same_v<Device, Host>) packed.emplace(parts);
+void run_all(std::span<ListEntry> entries) {
+  if (entries.empty()) return;
+  std::optional<PackedEntries<Device>> packed;  // of host memory
+  if constexpr (std::is_same_v<Device, Host>) packed.emplace(entries);
   const auto is_packed = [&](std::size_t i) { return packed.has_value() && packed->takes(i); };
   std::vector<Plan> chosen;  // by value: the cache may evict a plan meanwhile
   std::vector<Execution<Device>> executions;
-  const std::size_t alone = packed.has_value() ? packed->untaken() : parts.size();
+  const std::size_t alone = packed.has_value() ? packed->untaken() : entries.size();
   chosen.reserve(alone);
   executions.reserve(alone);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
     if (is_packed(i)) continue;
-    Part& part = parts[i];
-    const Plan* plan = &plan_for(part);
-    if (plan != part.fixed) plan = &chosen.emplace_back(*plan);
-    executions.emplace_back(*plan, std::move(part.block), part.context);
+    ListEntry& entry = entries[i];
+    const Plan* plan = &plan_for(entry);
+    if (plan != entry.fixed) plan = &chosen.emplace_back(*plan);
+    executions.emplace_back(*plan, std::move(entry.block), entry.context);
   }
   execute_all<Device>(executions, packed.has_value() ? packed->calls() : std::span<const Call>(),
-                      parts[0].context);
+                      entries[0].context);
   if (packed.has_value()) packed->unpack();
   auto done = executions.begin();
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    if (!is_packed(i)) parts[i].block = done++->take_block();
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (!is_packed(i)) entries[i].block = done++->take_block();
 }
 
 }  // namespace cleave::redistribution

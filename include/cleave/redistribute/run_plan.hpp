@@ -149,10 +149,10 @@ const Plan& plan_for(const Plan* fixed, const L& source, const L& target, DType 
   return context.mesh.cache<PlanCache>().plan(source, target, context.shape, context.mesh,
                                               size_of(dtype));
 }
-template <std::same_as<Part> P>
-const Plan& plan_for(const P& part) {
-  if (part.is_exact) return *part.fixed;
-  return plan_for(part.fixed, part.source, part.target, part.block.view.dtype, part.context);
+template <std::same_as<ListEntry> E>
+const Plan& plan_for(const E& entry) {
+  if (entry.is_exact) return *entry.fixed;
+  return plan_for(entry.fixed, entry.source, entry.target, entry.block.view.dtype, entry.context);
 }
 
 }  // namespace cleave::redistribution

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/ops/engine/call_context.hpp>
 #include <cleave/redistribute/block.hpp>
@@ -70,9 +70,10 @@ class StepRunner {
                             *plans_[std::size_t(begin)],
                             cleave::detail::block_of(source_of(step).operand), context));
     }
-    std::vector<redistribution::Part> parts = parts_of(begin, end, *mesh_);
-    redistribution::run_all<Device>(parts);
-    for (int i = begin; i < end; ++i) take(code(i), std::move(parts[std::size_t(i - begin)].block));
+    std::vector<redistribution::ListEntry> entries = entries_of(begin, end, *mesh_);
+    redistribution::run_all<Device>(entries);
+    for (int i = begin; i < end; ++i)
+      take(code(i), std::move(entries[std::size_t(i - begin)].block));
   }
 
   /// Waits for the steps of a round. @return the first of them, and the instruction after the last
@@ -115,28 +116,30 @@ class StepRunner {
            program_->values[value].last_use == at;
   }
 
-  std::vector<redistribution::Part> parts_of(int begin, int end, const MeshState& mesh) const {
-    std::vector<redistribution::Part> parts;
-    parts.reserve(std::size_t(end - begin));
+  std::vector<redistribution::ListEntry> entries_of(int begin, int end,
+                                                    const MeshState& mesh) const {
+    std::vector<redistribution::ListEntry> entries;
+    entries.reserve(std::size_t(end - begin));
     for (int i = begin; i < end; ++i) {
       const Instruction& step = code(i);
-      parts.push_back({plans_[std::size_t(i)].get(),
-                       program_->values[std::size_t(step.operand[0])].layout,
-                       program_->values[std::size_t(step.first)].layout,
-                       cleave::detail::block_of(source_of(step).operand),
-                       {mesh, slot_of(step).shape, step.name},
-                       true});
+      entries.push_back({plans_[std::size_t(i)].get(),
+                         program_->values[std::size_t(step.operand[0])].layout,
+                         program_->values[std::size_t(step.first)].layout,
+                         cleave::detail::block_of(source_of(step).operand),
+                         {mesh, slot_of(step).shape, step.name},
+                         true});
     }
-    return parts;
+    return entries;
   }
 
   void start(int begin, int end) {
     const std::shared_ptr<const MeshState>& apart = mesh_->duplicate();
     started_[std::size_t(code(begin).round)].emplace(start_async(
-        Device{}, mesh_->group(), [apart, parts = parts_of(begin, end, *apart)]() mutable {
-          redistribution::run_all<Device>(parts);
+        Device{}, mesh_->group(), [apart, entries = entries_of(begin, end, *apart)]() mutable {
+          redistribution::run_all<Device>(entries);
           Results arrived;
-          for (redistribution::Part& part : parts) arrived.push_back({std::move(part.block)});
+          for (redistribution::ListEntry& entry : entries)
+            arrived.push_back({std::move(entry.block)});
           return arrived;
         }));
   }

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/run.hpp>
 

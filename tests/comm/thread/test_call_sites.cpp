@@ -37,7 +37,7 @@ TEST_CASE("a rank that waits in another group is named with its call, in every c
       CHECK(names("; rank 1 waits in "));
       CHECK(names("all_reduce of group '{1, 0} of world'"));
       CHECK(names("test_call_sites.cpp:" + std::to_string(other_line)));
-      CHECK(names("in part 'solve'") == (level == CheckLevel::collective));
+      CHECK(names("in scope 'solve'") == (level == CheckLevel::collective));
     }
 }
 

@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/comm/run.hpp>
 #include <cleave/functional.hpp>
 

@@ -1,6 +1,6 @@
 // The order among the streams of ranks that are threads of one process.
 //
-// A rank enqueues its part of a collective and continues; the host waits only at the barriers,
+// A rank enqueues its copies and reductions and continues; the host waits only at the barriers,
 // where ranks learn what their peers have enqueued. On the device, the sources of all ranks are
 // ready before any is read, and all reads have ended before any rank's stream continues.
 #pragma once

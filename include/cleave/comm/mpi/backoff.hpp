@@ -24,6 +24,30 @@
 
 namespace cleave::detail {
 
+/// How often a rank polls a flag in shared memory, or (slower) for messages.
+struct MpiPolls {
+  struct Counts {
+    int before_yield;  ///< of the core
+    int before_check;  ///< of the failure detector
+  };
+  Counts flags{2000, 256}, messages{50, 32};
+  /// Whether ranks and their worker threads outnumber the cores; then worker threads sleep while
+  /// they wait. A thread that yields to one that computes resumes only milliseconds later.
+  bool workers_sleep = false;
+
+  /// With more processes on the node than cores, a rank yields its core almost at once. Open MPI
+  /// yields by itself at every poll if OMPI_MCA_mpi_yield_when_idle is 1.
+  static MpiPolls of(int ranks, int cores) {
+    const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
+    const bool library_yields = yields != nullptr && *yields == '1';
+    MpiPolls polls;
+    if (library_yields || ranks > cores) polls = {.flags = {2, 64}, .messages = {2, 256}};
+    if (library_yields) polls.messages.before_yield = std::numeric_limits<int>::max();
+    polls.workers_sleep = 2 * ranks > cores;
+    return polls;
+  }
+};
+
 /// The group and the call for which messages are sent.
 struct MpiOpContext : MpiWait {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -34,6 +58,7 @@ struct MpiOpContext : MpiWait {
   MpiFailureDetector* detector = nullptr;
   MpiScratch* scratch = nullptr;  ///< kept by the group
   std::size_t longest_message = 0;
+  const MpiPolls* polls = nullptr;
 
   static constexpr unsigned sequences = 16;
 
@@ -53,36 +78,6 @@ struct MpiOpContext : MpiWait {
     throw error;
   }
 };
-
-/// How often a rank polls a flag in shared memory, or (slower) for messages: before it yields the
-/// core (`flags`, `messages`), and between checks of the failure detector (`heard_..`).
-struct MpiPolls {
-  int flags = 2000;
-  int messages = 50;
-  /// Whether ranks and their worker threads outnumber the cores; then worker threads sleep while
-  /// they wait. A thread that yields to one that computes resumes only milliseconds later.
-  bool workers_sleep = false;
-  int heard_flags = 256;
-  int heard_messages = 32;
-
-  /// With more processes on the node than cores, a rank yields its core almost at once. Open MPI
-  /// yields by itself at every poll if OMPI_MCA_mpi_yield_when_idle is 1.
-  static MpiPolls of(int ranks, int cores) {
-    const char* yields = std::getenv("OMPI_MCA_mpi_yield_when_idle");
-    const bool library_yields = yields != nullptr && *yields == '1';
-    MpiPolls polls;
-    if (library_yields || ranks > cores)
-      polls = {.flags = 2, .messages = 2, .heard_flags = 64, .heard_messages = 256};
-    if (library_yields) polls.messages = std::numeric_limits<int>::max();
-    polls.workers_sleep = 2 * ranks > cores;
-    return polls;
-  }
-};
-
-inline MpiPolls& mpi_polls() {
-  static MpiPolls polls;
-  return polls;
-}
 
 /// Lists for its lifetime a call inside of MPI that waits for other ranks: if it does not end in
 /// time, or in vain, the watchdog ends the job with an error.
@@ -109,20 +104,17 @@ class MpiBackoff {
   explicit MpiBackoff(const MpiOpContext& context, For what = For::messages)
       : context_(context),
         what_(what),
-        sleeps_(mpi_polls().workers_sleep && is_worker_thread()),
-        polls_(sleeps_              ? 0
-               : what == For::flags ? mpi_polls().flags
-                                    : mpi_polls().messages),
-        heard_(sleeps_              ? 16
-               : what == For::flags ? mpi_polls().heard_flags
-                                    : mpi_polls().heard_messages) {}
+        sleeps_(context.polls->workers_sleep && is_worker_thread()),
+        counts_(sleeps_              ? MpiPolls::Counts{0, 16}
+                : what == For::flags ? context.polls->flags
+                                     : context.polls->messages) {}
 
   /// Whether this thread sleeps between two polls. @see MpiPolls
   bool sleeps() const noexcept { return sleeps_; }
 
   /// Called between two polls: at first polls fast, then yields the core.
   void pause() noexcept {
-    if (++polled_ > polls_) leave_core();
+    if (++polled_ > counts_.before_yield) leave_core();
     else if (what_ == For::flags) spin_pause();
   }
 
@@ -133,7 +125,7 @@ class MpiBackoff {
   template <class Missing>
   void rest(const Missing& missing) {
     pause();
-    if (polled_ % heard_ != 0) return;
+    if (polled_ % counts_.before_check != 0) return;
     context_.detector->verify(context_.operation);
     const double now = MPI_Wtime();
     if (since_ == 0) since_ = checked_ = now;
@@ -168,7 +160,7 @@ class MpiBackoff {
   const MpiOpContext& context_;
   For what_;
   bool sleeps_;
-  int polls_, heard_;
+  MpiPolls::Counts counts_;
   long polled_ = 0;
   double since_ = 0;                         ///< when the wait began
   double checked_ = 0;                       ///< when this rank last read what the others do

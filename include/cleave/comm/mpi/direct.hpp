@@ -75,7 +75,8 @@ class MpiDirect {
     context_ = &context;
     slots_.begin_round();
     blocks_.clear();
-    const bool is_short = calls.size() == 1 && MpiShortCalls::takes(calls[0], shares(calls[0]));
+    const bool is_short =
+        calls.size() == 1 && MpiShortCalls::takes(calls[0], shares(calls[0]), *context.polls);
     if (is_short) {
       short_.announce(calls[0]);
     } else {

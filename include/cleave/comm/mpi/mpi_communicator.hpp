@@ -60,7 +60,7 @@ class MpiCommunicator final : public Communicator {
     for (int r = 0; r < members.detector->size(); ++r) members.world_ranks.push_back(r);
     members.limits = limits;
     const PlaceOnNode place = PlaceOnNode::in(comm);
-    mpi_polls() = MpiPolls::of(place.ranks, place.cores);
+    members.polls = MpiPolls::of(place.ranks, place.cores);
     if (place.ranks > 1) streaming_array_bytes = shared_streaming_array_bytes;
     auto state = std::make_shared<RankState>(state_of(comm, members));
     state->local_rank = place.rank;
@@ -208,6 +208,7 @@ class MpiCommunicator final : public Communicator {
     std::vector<int> nodes;      ///< @see nodes_of
     std::shared_ptr<MpiNode> node;
     ScheduleLimits limits{};
+    MpiPolls polls{};
     int rank = 0;
     const char* operation = "subgroup";  ///< the call that creates the group, for errors
   };
@@ -219,7 +220,7 @@ class MpiCommunicator final : public Communicator {
       : Communicator(members.rank, int(members.world_ranks.size()), std::move(label),
                      std::move(state)),
         members_(std::move(members)) {
-    std::tie(group_, calls_begun_) =
+    std::tie(group_id_, calls_begun_) =
         members_.detector->add_group(checksum(std::span(members_.world_ranks)));
     topology_ = Topology::of(members_.nodes, rank(), size());
     topology_.limits = members_.limits;
@@ -264,7 +265,7 @@ class MpiCommunicator final : public Communicator {
   MpiOpContext uncounted_context(const MpiComm& comm, unsigned sequence, const char* operation) {
     MpiOpContext context;
     context.world_rank = state().world_rank;
-    context.group = group_;
+    context.group_id = group_id_;
     context.comm = comm.get();
     context.sequence = sequence;
     context.rank = rank();
@@ -278,6 +279,7 @@ class MpiCommunicator final : public Communicator {
     context.site = CommPlace::current().site;
     context.timeout_seconds = state().timeout_seconds;
     context.longest_message = members_.limits.message_bytes;
+    context.polls = &members_.polls;
     return context;
   }
 
@@ -288,6 +290,7 @@ class MpiCommunicator final : public Communicator {
     members.detector = members_.detector;
     members.node = members_.node;
     members.limits = members_.limits;
+    members.polls = members_.polls;
     members.operation = operation;
     members.rank = place_in_subgroup(*this, ranks);
     for (const int r : ranks) {
@@ -328,7 +331,7 @@ class MpiCommunicator final : public Communicator {
                       const std::string& label) {
     const std::uint64_t hash = checksum(ranks);
     MpiOpContext way = uncounted_context(members_.comm, subgroup_sequence, members.operation);
-    way.group = hash;
+    way.group_id = hash;
     way.rank = members.rank;
     way.size = int(ranks.size());
     way.comm_ranks = ranks;
@@ -385,8 +388,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   Members members_;
-  MpiComm handle_;           ///< for the user, made when asked for
-  std::uint64_t group_ = 0;  ///< identifies this group to the failure detector
+  MpiComm handle_;              ///< for the user, made when asked for
+  std::uint64_t group_id_ = 0;  ///< identifies this group to the failure detector
   std::shared_ptr<std::atomic<std::uint64_t>> calls_begun_;
   Topology topology_;
   MpiScratch scratch_;

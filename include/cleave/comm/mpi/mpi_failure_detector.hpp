@@ -39,7 +39,7 @@ namespace cleave::detail {
 /// A call of a group, in which its rank may wait inside of MPI.
 struct MpiWait : RankWait {
   std::span<const int> world_ranks{};  ///< of the group's members
-  std::uint64_t group = 0;             ///< the same on all members, and only there
+  std::uint64_t group_id = 0;          ///< the same on all members, and only there
   std::uint64_t number = 0;            ///< of the call in its group, from 1; 0: not counted
 };
 
@@ -159,7 +159,7 @@ class MpiFailureDetector final : public AbortNotification,
   enum class Tag : int { question, answer };
 
   struct Message {
-    std::uint64_t round = 0, group = 0, number = 0;
+    std::uint64_t round = 0, group_id = 0, number = 0;
     RankStatus status{};
   };
   struct Sent {
@@ -198,9 +198,9 @@ class MpiFailureDetector final : public AbortNotification,
   }
 
   /// @pre the mutex is held
-  const std::atomic<std::uint64_t>* calls_of(std::uint64_t group) const {
+  const std::atomic<std::uint64_t>* calls_of(std::uint64_t group_id) const {
     for (const auto& [id, calls] : groups_)
-      if (id == group) return calls.get();
+      if (id == group_id) return calls.get();
     return nullptr;
   }
 
@@ -239,7 +239,7 @@ class MpiFailureDetector final : public AbortNotification,
                    comm_.get(), MPI_STATUS_IGNORE) != MPI_SUCCESS)
         return;
       if (Tag(status.MPI_TAG) == Tag::question) {
-        message.status = status_for(message.group, message.number);
+        message.status = status_for(message.group_id, message.number);
         send(message, status.MPI_SOURCE, Tag::answer);
         continue;
       }
@@ -253,21 +253,21 @@ class MpiFailureDetector final : public AbortNotification,
   }
 
   /// What this rank does, for a rank that waits in this call.
-  RankStatus status_for(std::uint64_t group, std::uint64_t number) {
+  RankStatus status_for(std::uint64_t group_id, std::uint64_t number) {
     RankStatus status = board_->status_of(seat());
     for (Entry& entry : entries_) {
       const std::lock_guard lock(entry.mutex);
       if (entry.wait == nullptr) continue;
       if (status.state == RankStatus::State::computes) status.set_text(entry.wait->place());
       status.state = RankStatus::State::waits;
-      status.reached = status.reached || (entry.wait->group == group && number == 0);
+      status.reached = status.reached || (entry.wait->group_id == group_id && number == 0);
     }
     if (board_->has_failed()) {
       status.state = RankStatus::State::failed;
       status.set_text(board_->failure().cause);
     }
     const std::lock_guard lock(mutex_);
-    const auto* const calls = calls_of(group);
+    const auto* const calls = calls_of(group_id);
     status.reached = status.reached || (number > 0 && calls != nullptr && *calls >= number);
     return status;
   }
@@ -303,7 +303,7 @@ class MpiFailureDetector final : public AbortNotification,
     for (const int r : others) {
       if (r != next && waited <= wait.timeout_seconds) continue;
       entry.peers.push_back({r, {}});
-      send({entry.round, wait.group, wait.number, {}}, r, Tag::question);
+      send({entry.round, wait.group_id, wait.number, {}}, r, Tag::question);
     }
   }
 

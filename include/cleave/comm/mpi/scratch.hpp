@@ -1,5 +1,5 @@
 // The memory that a call needs besides the caller's and its schedule's. A group keeps some of it
-// from call to call: allocating it takes a noticeable part of a short call.
+// from call to call: allocating it takes a noticeable fraction of a short call.
 #pragma once
 
 #include <cstddef>

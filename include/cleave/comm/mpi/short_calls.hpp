@@ -26,7 +26,9 @@ namespace cleave::detail {
 
 /// The longest source, in bytes, that is copied although peers could read it in place: a copy costs
 /// less than a second barrier, which is slow where processes share cores.
-inline std::size_t max_copied_bytes() { return mpi_polls().flags < 16 ? slot_bytes : 1024; }
+inline std::size_t max_copied_bytes(const MpiPolls& polls) {
+  return polls.flags.before_yield < 16 ? slot_bytes : 1024;
+}
 
 /// Of what ranks have to agree on: the fields of the call, and those from which they know that
 /// each other's sources fit their destinations, which are the extents of the arrays that they
@@ -54,17 +56,17 @@ class MpiShortCalls {
 
   /// Whether this rank copies its source; peers may decide otherwise, which costs a barrier.
   /// @param shared  whether peers can read it in place
-  static bool takes(const Collective& c, bool shared) {
+  static bool takes(const Collective& c, bool shared, const MpiPolls& polls) {
     switch (c.kind) {
       case CollectiveKind::barrier: return true;
       case CollectiveKind::broadcast: {  // all ranks know the size, but not whether it is shared
         const ConstView known = holds_nothing(c.source) ? ConstView(c.destination) : c.source;
-        return std::size_t(known.bytes()) <= max_copied_bytes();
+        return std::size_t(known.bytes()) <= max_copied_bytes(polls);
       }
       case CollectiveKind::scatter: return false;
       default:
         return holds_nothing(c.source) ||
-               std::size_t(c.source.bytes()) <= (shared ? max_copied_bytes() : slot_bytes);
+               std::size_t(c.source.bytes()) <= (shared ? max_copied_bytes(polls) : slot_bytes);
     }
   }
 

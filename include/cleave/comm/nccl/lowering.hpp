@@ -69,7 +69,7 @@ struct NcclPlan {
   std::vector<ScheduleStep> after{};  ///< copies that unpack, and reductions
 };
 
-/// An uneven all-gather is padded if that adds less than this part of its elements.
+/// An uneven all-gather is padded if that adds less than this fraction of its elements.
 inline constexpr double nccl_most_padding = 0.25;
 
 /// From this version on, NCCL fuses the broadcasts of a group (`src/device/all_gather_v.h`).
@@ -329,7 +329,7 @@ class NcclLowering {
   }
 
   /// Sends and receives by rank distance: all ranks start with different peers, and wherever the
-  /// sequence of calls is split, both sides of a transfer are in the same part.
+  /// sequence of calls is split, both sides of a transfer come before it or after it.
   void exchange() {
     const Transfers all(c_, rank_, size_);
     for (const Transfer& t : all.sends)

@@ -188,7 +188,7 @@ class NcclCommunicator final : public Communicator {
   /// Tells the failure detector, for its messages, which collective is about to be enqueued.
   void begin(const Collective& first) {
     operation_.set_name(operation_of(first));
-    std::strncpy(operation_.group, label().c_str(), sizeof operation_.group - 1);
+    std::strncpy(operation_.label, label().c_str(), sizeof operation_.label - 1);
     operation_.progress = progress_;
     operation_.world_ranks = ranks_;
     ++operation_.number;

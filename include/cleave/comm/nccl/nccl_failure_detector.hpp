@@ -46,7 +46,7 @@ using NcclProgress = std::vector<std::atomic<std::uint64_t>>;
 /// An enqueued collective, for error messages.
 struct NcclOperation {
   char name[48] = "";
-  char group[48] = "";
+  char label[48] = "";       ///< of its group
   std::uint64_t number = 0;  ///< counts the collectives of its group, from 1
   std::shared_ptr<const NcclProgress> progress{};
   std::shared_ptr<const std::vector<int>> world_ranks{};
@@ -55,15 +55,15 @@ struct NcclOperation {
 
   /// "all_reduce of group 'tp'"
   std::string to_string() const {
-    if (group[0] == '\0') return number == 0 ? "a collective of the graph" : name;  // of a graph
-    return std::string(name) + " of group '" + group + "'";
+    if (label[0] == '\0') return number == 0 ? "a collective of the graph" : name;  // of a graph
+    return std::string(name) + " of group '" + label + "'";
   }
 
   /// The error text if it has not ended in time.
   std::string overdue(double timeout) const {
-    const std::string operation = group[0] == '\0' ? to_string() : name, label = group;
+    const std::string operation = label[0] == '\0' ? to_string() : name, of_group = label;
     const RankWait wait{.operation = operation.c_str(),
-                        .label = group[0] == '\0' ? nullptr : &label,
+                        .label = label[0] == '\0' ? nullptr : &of_group,
                         .timeout_seconds = timeout};
     std::vector<PeerStatus> peers;
     for (std::size_t r = 0; progress != nullptr && r < progress->size(); ++r)

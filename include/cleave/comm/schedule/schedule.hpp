@@ -40,18 +40,16 @@ struct ScheduleStep {
   StepAction action{};
   RankLevel level = RankLevel::group;
   std::span<const Collective> calls{};  ///< one; `direct` may run several together
-  std::vector<ConstView> operands{};  ///< of a reduction; of a copy: the source
-  View result{};                      ///< of a copy or a reduction
+  std::vector<ConstView> operands{};    ///< of a reduction; of a copy: the source
+  View result{};                        ///< of a copy or a reduction
   ReduceOp op{};
 
   static ScheduleStep copy(const ConstView& from, const View& to) {
     return {.action = StepAction::copy, .operands = {from}, .result = to};
   }
   static ScheduleStep reduction(ReduceOp op, std::vector<ConstView> operands, const View& result) {
-    return {.action = StepAction::reduce,
-            .operands = std::move(operands),
-            .result = result,
-            .op = op};
+    return {
+        .action = StepAction::reduce, .operands = std::move(operands), .result = result, .op = op};
   }
 };
 

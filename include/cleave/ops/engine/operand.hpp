@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/dtensor.hpp>

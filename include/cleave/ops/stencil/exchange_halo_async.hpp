@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/ops/stencil/exchange_halo.hpp>
 

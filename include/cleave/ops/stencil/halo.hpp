@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/ops/stencil/stencil_fields.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -7,8 +7,9 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/comm/worker_thread.hpp>
 #include <cleave/tensor/host_cache.hpp>
@@ -20,7 +21,6 @@ struct Job::State {
   std::condition_variable condition{};
   std::exception_ptr error{};
   bool done = false;
-  Job* next = nullptr;  ///< in the worker's queue
   CommPlace place = CommPlace::current();
   std::shared_ptr<AbortNotification> failures{};
   int rank = 0;
@@ -56,17 +56,18 @@ class Worker {
     /// Appends a job; null: no more will come.
     void push(Job* job) {
       const std::lock_guard lock(mutex);
-      ending = job == nullptr;
-      if (!ending) last = (first == nullptr ? first : last->state_->next) = job;
+      if (job == nullptr) ending = true;
+      else jobs.push_back(job);
       condition.notify_one();
     }
 
     void serve() {
       for (;;) {
         std::unique_lock lock(mutex);
-        condition.wait(lock, [this] { return ending || first != nullptr; });
-        if (first == nullptr) return;
-        Job& job = *std::exchange(first, first->state_->next);
+        condition.wait(lock, [this] { return ending || !jobs.empty(); });
+        if (jobs.empty()) return;
+        Job& job = *jobs.front();
+        jobs.erase(jobs.begin());
         lock.unlock();
         job.run();
       }
@@ -74,7 +75,7 @@ class Worker {
 
     std::mutex mutex{};
     std::condition_variable condition{};
-    Job *first = nullptr, *last = nullptr;  ///< the last only if there is a first
+    std::vector<Job*> jobs{};
     bool ending = false;
   };
 

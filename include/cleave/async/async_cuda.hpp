@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include <cleave/comm/async.hpp>
+#include <cleave/async/async.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>

@@ -210,5 +210,5 @@ auto start_async(Host, Communicator& group, F f) {
 }  // namespace cleave
 
 #if !CLEAVE_COMPILED
-#include <cleave/comm/async_body.hpp>
+#include <cleave/async/async_body.hpp>
 #endif

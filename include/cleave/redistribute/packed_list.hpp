@@ -27,11 +27,12 @@
 
 namespace cleave::redistribution {
 
-/// Rows of equal length in the dense elements of a part, one after the other in a buffer; in bytes.
+/// Rows of equal length in the dense elements of an entry, one after the other in a buffer; in
+/// bytes.
 struct PackedRows {
-  std::size_t part, at, packed, rows, bytes, step;
+  std::size_t entry, at, packed, rows, bytes, step;
 
-  /// Calls move(address in the part, address in the buffer, bytes) for every row.
+  /// Calls move(address in the entry, address in the buffer, bytes) for every row.
   template <class Move>
   void each(std::byte* elements, std::byte* buffer, const Move& move) const {
     elements += at, buffer += packed;
@@ -40,7 +41,7 @@ struct PackedRows {
   }
 };
 
-/// One collective over the elements of several parts, for this rank.
+/// One collective over the elements of several entries, for this rank.
 struct PackedCall {
   CollectiveKind kind{};
   ReduceOp op{};
@@ -53,9 +54,9 @@ struct PackedCall {
   std::vector<PackedRows> packs{}, unpacks{};
 };
 
-/// How a list of parts is redistributed.
+/// How a list of entries is redistributed.
 struct PackedList {
-  /// One part. Those that are not packed are redistributed one by one.
+  /// One entry. Those that are not packed are redistributed one by one.
   struct Member {
     bool is_packed = false;
     Shape before{}, after{};  ///< extents of this rank's elements
@@ -72,7 +73,7 @@ struct PackedList {
   }
 };
 
-/// Packs the parts of one collective.
+/// Packs the entries of one collective.
 /// @tparam Mesh  MeshState: compiled where it is called
 template <std::same_as<MeshState> Mesh>
 class PackedCallBuilder {
@@ -93,28 +94,28 @@ class PackedCallBuilder {
     return kind == call_.kind && step.op == call_.op && dtype == call_.dtype;
   }
 
-  void add(std::size_t index, const Step& step, const Part& part) {
+  void add(std::size_t index, const Step& step, const ListEntry& entry) {
     if (!reduces() && kind_of(step.kind) == CollectiveKind::exchange)
       call_.kind = CollectiveKind::exchange;
-    members_.push_back({index, step, part});
+    members_.push_back({index, step, entry});
   }
   std::size_t members() const { return members_.size(); }
 
   PackedCall finish(std::vector<PackedList::Member>& list) {
     index_t width = 0;  // the most bytes from one rank to another in an exchange
-    for (const auto& [index, step, part] : members_) {
-      const Shape& shape = part.context.shape;
-      list[index] = {true, own_box(step.from, part.context).extents(),
-                     own_box(step.to, part.context).extents()};
+    for (const auto& [index, step, entry] : members_) {
+      const Shape& shape = entry.context.shape;
+      list[index] = {true, own_box(step.from, entry.context).extents(),
+                     own_box(step.to, entry.context).extents()};
       const bool gathers = kind_of(step.kind) == CollectiveKind::all_gather;
       call_.global_count +=
-          index_t(unit_of(part)) * (call_.kind == CollectiveKind::exchange ? shape.product()
-                                    : gathers ? list[index].after.product()
-                                              : list[index].before.product());
+          index_t(unit_of(entry)) * (call_.kind == CollectiveKind::exchange ? shape.product()
+                                     : gathers ? list[index].after.product()
+                                               : list[index].before.product());
       width += std::min(longest_extents(step.from, shape, mesh_.extents()).product(),
                         longest_extents(step.to, shape, mesh_.extents()).product()) *
-               index_t(unit_of(part));
-      add_moves(index, step, part, list[index]);
+               index_t(unit_of(entry));
+      add_moves(index, step, entry, list[index]);
     }
     const bool exchanges = call_.kind == CollectiveKind::exchange;
     const std::vector<Box> sent = lay_out(sends_, exchanges ? width : 0, call_.packs),
@@ -142,9 +143,9 @@ class PackedCallBuilder {
   struct Member {
     std::size_t index;
     const Step& step;
-    const Part& part;
+    const ListEntry& entry;
   };
-  /// Elements of a part that go to, or come from, a rank of the group.
+  /// Elements of an entry that go to, or come from, a rank of the group.
   struct Move {
     int peer;
     std::size_t index;
@@ -159,14 +160,14 @@ class PackedCallBuilder {
   bool reduces() const {
     return call_.kind == CollectiveKind::all_reduce || call_.kind == CollectiveKind::reduce_scatter;
   }
-  /// The units of the call's type in an element of a part.
-  std::size_t unit_of(const Part& part) const {
-    return size_of(part.block.view.dtype) / size_of(call_.dtype);
+  /// The units of the call's type in an element of an entry.
+  std::size_t unit_of(const ListEntry& entry) const {
+    return size_of(entry.block.view.dtype) / size_of(call_.dtype);
   }
 
-  void add_moves(std::size_t index, const Step& step, const Part& part,
+  void add_moves(std::size_t index, const Step& step, const ListEntry& entry,
                  const PackedList::Member& member) {
-    const std::size_t element = size_of(part.block.view.dtype);
+    const std::size_t element = size_of(entry.block.view.dtype);
     const auto send = [&](int peer, const Box& box) {
       sends_.push_back({peer, index, box, member.before, element});
     };
@@ -175,21 +176,21 @@ class PackedCallBuilder {
     };
     const Box before = Box::of(member.before), after = Box::of(member.after);
     const auto each_piece = [&](const StepLayout& of, const Box& within, const auto& f) {
-      const auto boxes = boxes_of_members(of, part.context, step.axes, within.begin);
+      const auto boxes = boxes_of_members(of, entry.context, step.axes, within.begin);
       for (int r = 0; r < size_; ++r) f(r, boxes[std::size_t(r)]);
     };
     switch (kind_of(step.kind)) {
       case CollectiveKind::all_gather:
         for (int r = 0; r < (call_.kind == CollectiveKind::exchange ? size_ : 1); ++r)
           send(r, before);
-        return each_piece(step.from, own_box(step.to, part.context), receive);
+        return each_piece(step.from, own_box(step.to, entry.context), receive);
       case CollectiveKind::reduce_scatter:
         receive(0, after);
-        return each_piece(step.to, own_box(step.from, part.context), send);
+        return each_piece(step.to, own_box(step.from, entry.context), send);
       case CollectiveKind::all_reduce: return send(0, before), receive(0, after);
       default: {
         const Transfers transfers =
-            exchange_transfers(step, part.context.shape, mesh_.extents(), mesh_.coordinate());
+            exchange_transfers(step, entry.context.shape, mesh_.extents(), mesh_.coordinate());
         for (const Transfer& t : transfers.sends) send(t.peer, t.source);
         for (const Transfer& t : transfers.receives) receive(t.peer, t.destination);
       }
@@ -241,22 +242,22 @@ class PackedCallBuilder {
 /// The lists of one mesh, kept for later calls.
 class PackedLists {
  public:
-  /// @tparam Parts  a span of Part: compiled where it is called
+  /// @tparam Parts  a span of ListEntry: compiled where it is called
   template <class Parts>
-  std::shared_ptr<const PackedList> list(const Parts& parts) {
+  std::shared_ptr<const PackedList> list(const Parts& entries) {
     Key key;
-    key.words.reserve(6 * parts.size());
-    for (const Part& part : parts) {
-      const Shape& shape = part.context.shape;
+    key.words.reserve(6 * entries.size());
+    for (const ListEntry& entry : entries) {
+      const Shape& shape = entry.context.shape;
       key.words.insert(key.words.end(),
-                       {part.source.packed(), part.target.packed(),
-                        std::uint64_t(part.block.view.dtype) << 8 | std::uint64_t(shape.dims)});
-      for (const Layout* side : {&part.source, &part.target})
+                       {entry.source.packed(), entry.target.packed(),
+                        std::uint64_t(entry.block.view.dtype) << 8 | std::uint64_t(shape.dims)});
+      for (const Layout* side : {&entry.source, &entry.target})
         if (const auto codes = side->codes(); !side->packs())
           key.words.insert(key.words.end(), codes.begin(), codes.end());
       for (const index_t extent : shape) key.words.push_back(std::uint64_t(extent));
-      if (!part.is_exact) continue;
-      for (const Step& step : *part.fixed) {
+      if (!entry.is_exact) continue;
+      for (const Step& step : *entry.fixed) {
         key.words.push_back(std::uint64_t(step.kind) << 40 | std::uint64_t(step.op) << 32 |
                             step.axes);
         for (const StepLayout* side : {&step.from, &step.to}) {
@@ -268,14 +269,14 @@ class PackedLists {
       }
     }
     if (const auto* known = lists_.find(key)) return *known;
-    PackedList list = make(parts);
+    PackedList list = make(entries);
     std::uint64_t sum = key.checksum();
-    if (has_points(parts)) {  // the numbers of cut points depend on the process
+    if (has_points(entries)) {  // the numbers of cut points depend on the process
       cleave::detail::Checksum points;
-      for (const Part& part : parts)
+      for (const ListEntry& entry : entries)
         for (const std::uint64_t number :
-             {part.source.checksum(), part.target.checksum(), std::uint64_t(part.block.view.dtype),
-              cleave::detail::checksum(part.context.shape)})
+             {entry.source.checksum(), entry.target.checksum(),
+              std::uint64_t(entry.block.view.dtype), cleave::detail::checksum(entry.context.shape)})
           points.add(number);
       sum = points.sum;
     }
@@ -299,31 +300,31 @@ class PackedLists {
   };
 
   template <class Parts>
-  static bool has_points(const Parts& parts) {
-    for (const Part& part : parts)
-      if ((part.source.axes_with_points() | part.target.axes_with_points()) != 0) return true;
+  static bool has_points(const Parts& entries) {
+    for (const ListEntry& entry : entries)
+      if ((entry.source.axes_with_points() | entry.target.axes_with_points()) != 0) return true;
     return false;
   }
 
   template <class Parts>
-  static PackedList make(const Parts& parts) {
+  static PackedList make(const Parts& entries) {
     PackedList list;
-    list.members.resize(parts.size());
+    list.members.resize(entries.size());
     std::vector<PackedCallBuilder<MeshState>> calls;
-    std::vector<Plan> plans(parts.size());
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const Part& part = parts[i];
-      const DType dtype = part.block.view.dtype;
-      plans[i] = plan_for(part);
+    std::vector<Plan> plans(entries.size());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const ListEntry& entry = entries[i];
+      const DType dtype = entry.block.view.dtype;
+      plans[i] = plan_for(entry);
       if (plans[i].count != 1 || !communicates(plans[i][0].kind) || plans[i][0].needs_runs())
         continue;
       const Step& step = plans[i][0];
       const index_t most = step.kind == StepKind::all_reduce ? small_sum_bytes : small_bytes;
-      if (part.context.shape.product() * index_t(size_of(dtype)) > most) continue;
+      if (entry.context.shape.product() * index_t(size_of(dtype)) > most) continue;
       std::size_t k = 0;
       while (k < calls.size() && !calls[k].takes(step, dtype)) ++k;
-      if (k == calls.size()) calls.emplace_back(step, dtype, part.context.mesh);
-      calls[k].add(i, step, part);
+      if (k == calls.size()) calls.emplace_back(step, dtype, entry.context.mesh);
+      calls[k].add(i, step, entry);
     }
     for (auto& call : calls)
       if (call.members() > 1) list.calls.push_back(call.finish(list.members));
@@ -335,17 +336,18 @@ class PackedLists {
 
 /// The packed calls of one call of `run_all`.
 template <class Device>
-class PackedParts {
+class PackedEntries {
  public:
-  explicit PackedParts(std::span<Part> parts)
-      : parts_(parts), list_(parts[0].context.mesh.template cache<PackedLists>().list(parts)) {
+  explicit PackedEntries(std::span<ListEntry> entries)
+      : entries_(entries),
+        list_(entries[0].context.mesh.template cache<PackedLists>().list(entries)) {
     for (const PackedCall& packed : list_->calls) {
       const auto buffer = [&](index_t size) {
         return allocate<Device>(packed.dtype, Shape::filled(1, size));
       };
       const Block source = buffer(packed.source_size);
       for (const PackedRows& rows : packed.packs)
-        if (Block& block = dense_block(rows.part); !cleave::detail::is_dry())
+        if (Block& block = dense_block(rows.entry); !cleave::detail::is_dry())
           rows.each(bytes_of(block), bytes_of(source),
                     [](auto* from, auto* to, std::size_t n) { std::memcpy(to, from, n); });
       sources_.push_back(source);
@@ -356,22 +358,22 @@ class PackedParts {
   }
 
   bool takes(std::size_t index) const { return list_->members[index].is_packed; }
-  /// How many parts it does not take.
+  /// How many entries it does not take.
   std::size_t untaken() const {
     return std::size_t(std::ranges::count(list_->members, false, &PackedList::Member::is_packed));
   }
   /// To be run before `unpack`.
   std::span<const Call> calls() const { return calls_; }
 
-  /// Sets the blocks of the parts to their results.
+  /// Sets the blocks of the entries to their results.
   void unpack() {
-    for (std::size_t i = 0; i < parts_.size(); ++i)
+    for (std::size_t i = 0; i < entries_.size(); ++i)
       if (takes(i))
-        parts_[i].block = allocate<Device>(parts_[i].block.view.dtype, list_->members[i].after);
+        entries_[i].block = allocate<Device>(entries_[i].block.view.dtype, list_->members[i].after);
     if (cleave::detail::is_dry()) return;
     for (std::size_t k = 0; k < calls_.size(); ++k)
       for (const PackedRows& rows : list_->calls[k].unpacks)
-        rows.each(bytes_of(parts_[rows.part].block), bytes_of(calls_[k].result),
+        rows.each(bytes_of(entries_[rows.entry].block), bytes_of(calls_[k].result),
                   [](auto* to, auto* from, std::size_t n) { std::memcpy(to, from, n); });
   }
 
@@ -380,11 +382,12 @@ class PackedParts {
     return static_cast<std::byte*>(block.view.data);
   }
 
-  /// The elements of a part, copied if they are not contiguous.
+  /// The elements of an entry, copied if they are not contiguous.
   Block& dense_block(std::size_t index) {
-    Block& block = parts_[index].block;
+    Block& block = entries_[index].block;
     if (block.view.extents != list_->members[index].before)
-      throw Error(parts_[index].context.operation, "this rank's part does not match its placements",
+      throw Error(entries_[index].context.operation,
+                  "this rank's part does not match its placements",
                   {.shapes = to_string(block.view.extents)});
     if (!block.view.contiguous()) {
       const Block dense = allocate<Device>(block.view.dtype, block.view.extents);
@@ -394,7 +397,7 @@ class PackedParts {
     return block;
   }
 
-  std::span<Part> parts_;
+  std::span<ListEntry> entries_;
   std::shared_ptr<const PackedList> list_;
   std::vector<Block> sources_{};
   std::vector<Call> calls_{};
