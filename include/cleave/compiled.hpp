@@ -124,7 +124,7 @@ namespace redistribution {
 template Block run<Host>(const Plan*, const Layout&, const Layout&, Block, const Context&);
 template Plan choose_for<Host>(const Plan*, const Layout&, const Layout&, DType, const Context&);
 template Block run_plan<Host>(const Plan&, Block, const Context&);
-template void run_all<Host>(std::span<Part>);
+template void run_all<Host>(std::span<ListEntry>);
 template void read_boxes<Host>(const char*, std::span<const BoxRead>, const MeshState&);
 template Block cross_redistribute<Host>(const Layout&, const Layout&, Block, const MeshState&,
                                         const MeshState&, Shape&);

@@ -52,7 +52,7 @@ namespace redistribution {
 template Block run<Cuda>(const Plan*, const Layout&, const Layout&, Block, const Context&);
 template Plan choose_for<Cuda>(const Plan*, const Layout&, const Layout&, DType, const Context&);
 template Block run_plan<Cuda>(const Plan&, Block, const Context&);
-template void run_all<Cuda>(std::span<Part>);
+template void run_all<Cuda>(std::span<ListEntry>);
 template void read_boxes<Cuda>(const char*, std::span<const BoxRead>, const MeshState&);
 template Block cross_redistribute<Cuda>(const Layout&, const Layout&, Block, const MeshState&,
                                         const MeshState&, Shape&);

@@ -98,10 +98,7 @@ struct GradientBucket {
   /// Sums x over the ranks, in place.
   /// @collective every rank of the group
   void all_reduce(const View& x) const {
-    Collective call = collective(CollectiveKind::all_reduce);
-    call.source = x;
-    call.destination = x;
-    group->run(call);
+    group->run(named(Collective::all_reduce(ReduceOp::sum, x, x)));
   }
   /// Gathers `mine` of all ranks into `all`, in rank order.
   /// @param all  [n m] for n ranks, where `mine` is [m]
@@ -113,10 +110,7 @@ struct GradientBucket {
       box.begin[0] = r * mine.extents[0];
       box.end[0] = box.begin[0] + mine.extents[0];
     }
-    Collective call = collective(CollectiveKind::all_gather);
-    call.source = mine;
-    call.destination = all;
-    call.pieces = pieces;
+    Collective call = named(Collective::all_gather(mine, all, pieces));
     call.even = true;
     group->run(call);
   }
@@ -143,12 +137,9 @@ struct GradientBucket {
   std::shared_ptr<void> (*allocate_)(std::size_t);
   void (*convert_)(const View&, const View&);
 
-  Collective collective(CollectiveKind kind) const {
-    Collective call;
-    call.kind = kind;
-    call.operation = "replicate";
+  Collective named(const Collective& of) const {
+    Collective call = of.named("replicate", axes);
     call.detail = numbered_detail(module_number, number + 1);
-    call.axes = axes;
     return call;
   }
 };

@@ -117,15 +117,10 @@ void broadcast_tensors(const M& m, const Mesh& mesh, const std::vector<std::stri
   Communicator& group = mesh.group(axes);
   std::vector<Collective> calls;
   const auto add = [&](const auto& x) {
-    Collective& call = calls.emplace_back();
-    call.kind = CollectiveKind::broadcast;
-    if (group.rank() == 0) call.source = x.to_local().view();
-    else call.destination = x.to_local().view();
-    call.global_count = x.to_local().size();
-    call.operation = "replicate";
-    call.axes = mesh.state().label(axes).c_str();
-    cleave::detail::require_distinct_elements("replicate", x.to_local().view(),
-                                              [&] { return x.context(); });
+    const View local = x.to_local().view();
+    calls.push_back(Collective::broadcast(local, local, 0)
+                        .named("replicate", mesh.state().label(axes).c_str()));
+    cleave::detail::require_distinct_elements("replicate", local, [&] { return x.context(); });
     note_change(typename Mesh::device_type{}, x.to_local().storage());
   };
   nn::named_tensors(m, [&](const std::string& path, const auto& x) {

@@ -205,12 +205,9 @@ class ShardedGroup final : public GroupLink {
     return whole != nullptr && whole->changes == changes();
   }
 
-  static Collective collective(CollectiveKind kind, const std::string& axes, std::uint64_t detail) {
-    Collective call;
-    call.kind = kind;
+  static Collective named(const Collective& of, const std::string& axes, std::uint64_t detail) {
+    Collective call = of.named("fully_shard", axes.c_str());
     call.detail = detail;
-    call.operation = "fully_shard";
-    call.axes = axes.c_str();
     return call;
   }
 
@@ -233,12 +230,9 @@ class ShardedGroup final : public GroupLink {
                                  held = group.shared_from_this(), name = mesh_->label(mask()),
                                  detail = numbered_detail(order->module_number, number)] {
                                   const Flat<C> all = result ? *result : Flat<C>({size});
-                                  Collective call =
-                                      collective(CollectiveKind::all_gather, name, detail);
-                                  call.source = source.view();
-                                  call.destination = all.view();
-                                  call.pieces = pieces;
-                                  call.global_count = size;
+                                  Collective call = named(
+                                      Collective::all_gather(source.view(), all.view(), pieces),
+                                      name, detail);
                                   call.even = are_equal(pieces);
                                   held->run(call);
                                   return all;
@@ -273,28 +267,24 @@ class ShardedGroup final : public GroupLink {
   ///                    part is copied without communication over the axis
   Async<Flat<R>> start_sum(Flat<R> sums, bool is_partial, std::vector<OtherSum> others) const {
     const Flat<R> mine({own_size()});
-    return start_async(Device{}, mesh_->group(),
-                       [sums = std::move(sums), mine, is_partial, others = std::move(others),
-                        layout = layout, rank = rank(), group = group_, mesh = duplicated_mesh_,
-                        mask = mask(), detail = numbered_detail(order->module_number, number)] {
-                         const std::vector<Box> pieces = layout.pieces();
-                         if (is_partial && layout.ranks() > 1) {
-                           Collective call = collective(CollectiveKind::reduce_scatter,
-                                                        mesh->label(mask), detail);
-                           call.op = ReduceOp::sum;
-                           call.source = sums.view();
-                           call.destination = mine.view();
-                           call.pieces = pieces;
-                           call.global_count = sums.size();
-                           call.even = are_equal(pieces);
-                           group->run(call);
-                         } else if (mine.size() > 0) {
-                           mine.copy_(sums[pieces[std::size_t(rank)]]);
-                         }
-                         for (const OtherSum& other : others)
-                           sum_over(*mesh, other, layout, rank, mine, detail);
-                         return mine;
-                       });
+    return start_async(
+        Device{}, mesh_->group(),
+        [sums = std::move(sums), mine, is_partial, others = std::move(others), layout = layout,
+         rank = rank(), group = group_, mesh = duplicated_mesh_, mask = mask(),
+         detail = numbered_detail(order->module_number, number)] {
+          const std::vector<Box> pieces = layout.pieces();
+          if (is_partial && layout.ranks() > 1) {
+            Collective call =
+                named(Collective::reduce_scatter(ReduceOp::sum, sums.view(), mine.view(), pieces),
+                      mesh->label(mask), detail);
+            call.even = are_equal(pieces);
+            group->run(call);
+          } else if (mine.size() > 0) {
+            mine.copy_(sums[pieces[std::size_t(rank)]]);
+          }
+          for (const OtherSum& other : others) sum_over(*mesh, other, layout, rank, mine, detail);
+          return mine;
+        });
   }
 
   /// One all-reduce of this rank's shards of several parameters; in place if they are all.
@@ -318,12 +308,9 @@ class ShardedGroup final : public GroupLink {
       }
     };
     if (!is_all) each([](const auto& here, const auto& there) { there.copy_(here); });
-    Collective call = collective(CollectiveKind::all_reduce, mesh.label(other.axes), detail);
-    call.op = ReduceOp::sum;
-    call.source = packed.view();
-    call.destination = packed.view();
-    call.global_count = packed.size();
-    mesh.group(other.axes)->run(call);
+    mesh.group(other.axes)
+        ->run(named(Collective::all_reduce(ReduceOp::sum, packed.view(), packed.view()),
+                    mesh.label(other.axes), detail));
     if (!is_all) each([](const auto& here, const auto& there) { here.copy_(there); });
   }
 
