@@ -15,7 +15,7 @@ from cases import Cases
 from consumer_flags import consumer_flags
 
 USERS = ["cleave/cleave.hpp", "cleave/spmd.hpp", "cleave/grad.hpp", "cleave/nn.hpp",
-         "cleave/parallel.hpp", "cleave/comm/dry.hpp", "cleave/interop/scalapack_solvers.hpp",
+         "cleave/parallel.hpp", "cleave/comm/dry.hpp", "cleave/interop/scalapack_factors.hpp",
          "cleave/interop/hdf5.hpp"]
 MPI = ["cleave/comm/mpi.hpp"]
 

@@ -1,4 +1,4 @@
-// One large matrix, by ScaLAPACK, from any placement: scalapack::cholesky, scalapack::solve.
+// One large matrix, by ScaLAPACK, from any placement: scalapack::cholesky, solve, inv, det.
 //
 //     // l[BC0,BC1] = scalapack::cholesky(a[S0,R])                  an exchange of a, then p?potrf
 //     // x[BC1,BC0] = scalapack::solve(a[S0,R], b[S0,R])            of a and b, then p?getrf,
@@ -9,8 +9,11 @@
 // copies, never what they are given. For ranks that are MPI processes.
 #pragma once
 
+#include <array>
+#include <complex>
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,8 +21,11 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/dtensor.hpp>
+#include <cleave/dtensor/from_local.hpp>
 #include <cleave/interop/scalapack.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
+#include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
 #if CLEAVE_HAS_SCALAPACK
 #include <cleave/interop/mpi/scalapack_functions.hpp>
@@ -77,6 +83,61 @@ auto tiles_of(const X& x, P placements) {
   // a dimension that no axis cuts is one block of any length; ScaLAPACK requires square ones
   tiles.descriptor[4] = tiles.descriptor[5] = Tiles<Y>::block;
   return tiles;
+}
+
+/// The global indices of what this rank has of dimension d, ascending.
+template <class X>
+std::vector<index_t> global_indices(const X& x, int d) {
+  const DimOwnership own(X::layout, {0, 1, 2, 3, 4, 5, 6, 7}, d, x.shape()[std::size_t(d)],
+                         x.mesh().extents());
+  const auto parts = own.parts_of(x.mesh().coordinate());
+  std::vector<index_t> indices;
+  for (index_t i = 0; i < x.to_local().extent(d); ++i) indices.push_back(own.global(parts, i));
+  return indices;
+}
+
+/// Calls visit(i, j, global index) for the elements on the diagonal of x that this rank has.
+template <class X, class Visit>
+void each_on_diagonal(const X& x, const Visit& visit) {
+  const std::vector<index_t> rows = global_indices(x, 0), columns = global_indices(x, 1);
+  for (std::size_t i = 0, j = 0; i < rows.size() && j < columns.size();) {
+    if (rows[i] == columns[j]) visit(index_t(i), index_t(j), rows[i]);
+    if (rows[i] <= columns[j]) ++i;
+    else ++j;
+  }
+}
+
+/// Reduces what the ranks of a matrix have, each a tensor of its own: replicas of it, once.
+/// @collective every rank of the mesh
+template <class Op, class X, class Y>
+auto reduced_over_parts(const X& of, const Y& mine) {
+  return [&]<class... P>(const Placements<P...>&) {
+    const auto parts = from_local(
+        mine, of.mesh(),
+        Placements<std::conditional_t<std::is_same_v<P, Replicate>, Replicate, Partial<Op>>...>{});
+    return parts.redistribute(replicated_t<int(sizeof...(P))>{});
+  }(typename X::placements_type{});
+}
+
+/// Calls a function of ScaLAPACK twice, with work arrays and their lengths: first with the lengths
+/// -1, for which it writes the lengths that it requires.
+/// @tparam W    the element type of each array
+/// @param more  elements that each array has beyond its length
+template <class... W>
+void call_with_work_arrays(const auto& call, index_t more = 0) {
+  std::tuple<std::vector<W>...> arrays{std::vector<W>(1)...};
+  std::array<int, sizeof...(W)> lengths;
+  lengths.fill(-1);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    const auto make = [&] {
+      std::apply(call, std::tuple_cat(std::tuple{std::get<I>(arrays).data(),
+                                                 static_cast<const int*>(&lengths[I])}...));
+    };
+    make();
+    ((lengths[I] = int(std::real(std::get<I>(arrays)[0])) + int(more)), ...);
+    (std::get<I>(arrays).resize(std::size_t(lengths[I])), ...);
+    make();
+  }(std::index_sequence_for<W...>{});
 }
 
 template <class X>
@@ -165,6 +226,73 @@ auto solve(const DTensor<T, 2, Mesh, P>& a, const DTensor<T, 2, Mesh, Q>& b) {
   }
 #endif
   return transpose(sides.matrix);
+}
+
+/// The inverse of a matrix, by p?getrf and p?getri. To solve a system, call scalapack::solve, which
+/// is faster and more accurate.
+///
+/// @param a     [n, n], float, double or complex, under any placements
+/// @return      [n, n], dealt in blocks as the result of scalapack::cholesky
+/// @collective  every rank of the mesh
+/// @cost        one redistribution or copy of a; 2 n³ multiplications and additions, shared by the
+///              ranks. Has no gradient
+/// @throws Error on every rank if the matrix is not square or exactly singular, or the ranks are
+/// not
+///              MPI processes
+template <class T, class Mesh, class P>
+auto inv(const DTensor<T, 2, Mesh, P>& a) {
+  detail::require_square_of_scalapack("scalapack::inv", a);
+  const auto tiles = detail::tiles_of(a, detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
+#if CLEAVE_HAS_SCALAPACK
+  using Call = detail::Scalapack<T>;
+  const int n = int(a.shape()[0]), first = 1;
+  const int* const described = tiles.descriptor.data();
+  if (n == 0) return tiles.matrix;
+  std::vector<int> pivots(std::size_t(tiles.matrix.to_local().extent(1) + tiles.block));
+  int info = 0;
+  Call::getrf(&n, &n, tiles.data(), &first, &first, described, pivots.data(), &info);
+  if (info == 0)
+    detail::call_with_work_arrays<T, int>([&](auto... work) {
+      Call::getri(&n, tiles.data(), &first, &first, described, pivots.data(), work..., &info);
+    });
+  if (info != 0)
+    throw Error("scalapack::inv",
+                "the matrix is singular: its pivot " + std::to_string(info) + " is 0", a.context());
+#endif
+  return tiles.matrix;
+}
+
+/// The determinant of a matrix, by p?getrf.
+///
+/// @param a     [n, n], float, double or complex, under any placements
+/// @return      a DTensor without dimensions, the same on every rank; 1 for n = 0
+/// @collective  every rank of the mesh
+/// @cost        one redistribution or copy of a; 2 n³/3 multiplications and additions, shared by
+/// the
+///              ranks. Has no gradient
+/// @throws Error on every rank if the matrix is not square, or the ranks are not MPI processes
+template <class T, class Mesh, class P>
+auto det(const DTensor<T, 2, Mesh, P>& a) {
+  detail::require_square_of_scalapack("scalapack::det", a);
+  const auto tiles = detail::tiles_of(a, detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
+  const Tensor<T, 0> product{{}};
+  product.fill_(T(1));
+#if CLEAVE_HAS_SCALAPACK
+  const int n = int(a.shape()[0]), first = 1;
+  if (n > 0) {
+    const auto& local = tiles.matrix.to_local();
+    std::vector<int> pivots(std::size_t(local.extent(1) + tiles.block));
+    int info = 0;
+    detail::Scalapack<T>::getrf(&n, &n, tiles.data(), &first, &first, tiles.descriptor.data(),
+                                pivots.data(), &info);
+    detail::each_on_diagonal(tiles.matrix, [&](index_t i, index_t j, index_t at) {
+      const T pivot = local(i, j);
+      T& all = *product.data();
+      all = kernels::times(all, pivots[std::size_t(j)] == at + 1 ? pivot : -pivot);
+    });
+  }
+#endif
+  return detail::reduced_over_parts<Product>(tiles.matrix, product);
 }
 
 }  // namespace cleave::scalapack

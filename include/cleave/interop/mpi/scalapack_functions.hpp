@@ -7,25 +7,52 @@
 
 #include <cleave/core/config.hpp>
 
-#define CLEAVE_SCALAPACK(letter, T)                                                             \
-  extern "C" {                                                                                  \
-  void cleave_p##letter##potrf(const char*, const int*, T*, const int*, const int*, const int*, \
-                               int*, std::size_t) __asm__("p" #letter "potrf_");                \
-  void cleave_p##letter##laset(const char*, const int*, const int*, const T*, const T*, T*,     \
-                               const int*, const int*, const int*,                              \
-                               std::size_t) __asm__("p" #letter "laset_");                      \
-  void cleave_p##letter##getrf(const int*, const int*, T*, const int*, const int*, const int*,  \
-                               int*, int*) __asm__("p" #letter "getrf_");                       \
-  void cleave_p##letter##getrs(const char*, const int*, const int*, const T*, const int*,       \
-                               const int*, const int*, const int*, T*, const int*, const int*,  \
-                               const int*, int*, std::size_t) __asm__("p" #letter "getrs_");    \
-  }                                                                                             \
-  template <>                                                                                   \
-  struct Scalapack<T> {                                                                         \
-    static constexpr auto potrf = &cleave_p##letter##potrf;                                     \
-    static constexpr auto laset = &cleave_p##letter##laset;                                     \
-    static constexpr auto getrf = &cleave_p##letter##getrf;                                     \
-    static constexpr auto getrs = &cleave_p##letter##getrs;                                     \
+#define CLEAVE_SCALAPACK(letter, T, form_q)                                                        \
+  extern "C" {                                                                                     \
+  void cleave_p##letter##potrf(const char*, const int*, T*, const int*, const int*, const int*,    \
+                               int*, std::size_t) __asm__("p" #letter "potrf_");                   \
+  void cleave_p##letter##laset(const char*, const int*, const int*, const T*, const T*, T*,        \
+                               const int*, const int*, const int*,                                 \
+                               std::size_t) __asm__("p" #letter "laset_");                         \
+  void cleave_p##letter##getrf(const int*, const int*, T*, const int*, const int*, const int*,     \
+                               int*, int*) __asm__("p" #letter "getrf_");                          \
+  void cleave_p##letter##getrs(const char*, const int*, const int*, const T*, const int*,          \
+                               const int*, const int*, const int*, T*, const int*, const int*,     \
+                               const int*, int*, std::size_t) __asm__("p" #letter "getrs_");       \
+  void cleave_p##letter##getri(const int*, T*, const int*, const int*, const int*, const int*, T*, \
+                               const int*, int*, const int*, int*) __asm__("p" #letter "getri_");  \
+  void cleave_p##letter##gelqf(const int*, const int*, T*, const int*, const int*, const int*, T*, \
+                               T*, const int*, int*) __asm__("p" #letter "gelqf_");                \
+  void cleave_p##letter##form_q(const int*, const int*, const int*, T*, const int*, const int*,    \
+                                const int*, const T*, T*, const int*,                              \
+                                int*) __asm__("p" #letter #form_q "_");                            \
+  }
+
+#define CLEAVE_SCALAPACK_REAL(letter, T)                                                           \
+  CLEAVE_SCALAPACK(letter, T, orglq)                                                               \
+  extern "C" void cleave_p##letter##syevd(const char*, const char*, const int*, T*, const int*,    \
+                                          const int*, const int*, T*, T*, const int*, const int*,  \
+                                          const int*, T*, const int*, int*, const int*, int*,      \
+                                          std::size_t, std::size_t) __asm__("p" #letter "syevd_"); \
+  CLEAVE_SCALAPACK_OF(letter, T, orglq, syevd)
+#define CLEAVE_SCALAPACK_COMPLEX(letter, R)                                                        \
+  CLEAVE_SCALAPACK(letter, std::complex<R>, unglq)                                                 \
+  extern "C" void cleave_p##letter##heevd(                                                         \
+      const char*, const char*, const int*, std::complex<R>*, const int*, const int*, const int*,  \
+      R*, std::complex<R>*, const int*, const int*, const int*, std::complex<R>*, const int*, R*,  \
+      const int*, int*, const int*, int*, std::size_t, std::size_t) __asm__("p" #letter "heevd_"); \
+  CLEAVE_SCALAPACK_OF(letter, std::complex<R>, unglq, heevd)
+#define CLEAVE_SCALAPACK_OF(letter, T, form_q, eigenvectors)      \
+  template <>                                                     \
+  struct Scalapack<T> {                                           \
+    static constexpr auto potrf = &cleave_p##letter##potrf;       \
+    static constexpr auto laset = &cleave_p##letter##laset;       \
+    static constexpr auto getrf = &cleave_p##letter##getrf;       \
+    static constexpr auto getrs = &cleave_p##letter##getrs;       \
+    static constexpr auto getri = &cleave_p##letter##getri;       \
+    static constexpr auto gelqf = &cleave_p##letter##gelqf;       \
+    static constexpr auto orglq = &cleave_p##letter##form_q;      \
+    static constexpr auto eigh = &cleave_p##letter##eigenvectors; \
   };
 
 namespace cleave::detail {
@@ -33,11 +60,14 @@ namespace cleave::detail {
 /// ScaLAPACK's functions for an element type.
 template <class T>
 struct Scalapack;
-CLEAVE_SCALAPACK(s, float)
-CLEAVE_SCALAPACK(d, double)
-CLEAVE_SCALAPACK(c, std::complex<float>)
-CLEAVE_SCALAPACK(z, std::complex<double>)
+CLEAVE_SCALAPACK_REAL(s, float)
+CLEAVE_SCALAPACK_REAL(d, double)
+CLEAVE_SCALAPACK_COMPLEX(c, float)
+CLEAVE_SCALAPACK_COMPLEX(z, double)
 
 }  // namespace cleave::detail
 
 #undef CLEAVE_SCALAPACK
+#undef CLEAVE_SCALAPACK_REAL
+#undef CLEAVE_SCALAPACK_COMPLEX
+#undef CLEAVE_SCALAPACK_OF
