@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include <cleave/kernels/activation_formulas.hpp>
 #include <cleave/kernels/element_functions.hpp>
 #include <cleave/ops/elementwise/real_function.hpp>
 
@@ -35,19 +36,9 @@ struct Gelu : RealFunction<Gelu> {
   static constexpr const char* name = "gelu";
   static constexpr auto row_function = kernels::RowFunctionId::gelu;
   static constexpr auto slope_row_function = kernels::RowFunctionId::gelu_slope;
-  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return x * probability(x); }
-  template <class T>
-  CLEAVE_HOST_DEVICE static T slope(const T& x) {
-    using std::exp;
-    constexpr double by_root_2pi = 0.398942280401432677940;
-    return probability(x) + x * (T(by_root_2pi) * exp(T(-0.5) * x * x));
-  }
-
- private:
-  template <class T>
-  CLEAVE_HOST_DEVICE static T probability(const T& x) {
-    using std::erf;
-    return T(0.5) * (T(1) + erf(x * T(0.707106781186547524401)));
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::formulas::Gelu::of(x); }
+  CLEAVE_HOST_DEVICE static auto slope(const auto& x) {
+    return kernels::formulas::GeluSlope::of(x);
   }
 };
 
@@ -56,25 +47,9 @@ struct GeluTanh : RealFunction<GeluTanh> {
   static constexpr const char* name = "gelu_tanh";
   static constexpr auto row_function = kernels::RowFunctionId::gelu_tanh;
   static constexpr auto slope_row_function = kernels::RowFunctionId::gelu_tanh_slope;
-  template <class T>
-  CLEAVE_HOST_DEVICE static T value(const T& x) {
-    return T(0.5) * x * (T(1) + bent(x));
-  }
-  template <class T>
-  CLEAVE_HOST_DEVICE static T slope(const T& x) {
-    const T t = bent(x);
-    const T inner = T(scale) * (T(1) + T(3 * cubic) * x * x);
-    return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner;
-  }
-
- private:
-  static constexpr double scale = 0.797884560802865355880;  // sqrt(2 / pi)
-  static constexpr double cubic = 0.044715;
-
-  template <class T>
-  CLEAVE_HOST_DEVICE static T bent(const T& x) {
-    using std::tanh;
-    return tanh(T(scale) * (x + T(cubic) * x * x * x));
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::formulas::GeluTanh::of(x); }
+  CLEAVE_HOST_DEVICE static auto slope(const auto& x) {
+    return kernels::formulas::GeluTanhSlope::of(x);
   }
 };
 
@@ -83,12 +58,9 @@ struct Silu : RealFunction<Silu> {
   static constexpr const char* name = "silu";
   static constexpr auto row_function = kernels::RowFunctionId::silu;
   static constexpr auto slope_row_function = kernels::RowFunctionId::silu_slope;
-  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return x / (1 + std::exp(-x)); }
-  template <class T>
-  CLEAVE_HOST_DEVICE static T slope(const T& x) {
-    using std::exp;
-    const T s = T(1) / (T(1) + exp(-x));
-    return s * (T(1) + x * (T(1) - s));
+  CLEAVE_HOST_DEVICE static auto value(const auto& x) { return kernels::formulas::Silu::of(x); }
+  CLEAVE_HOST_DEVICE static auto slope(const auto& x) {
+    return kernels::formulas::SiluSlope::of(x);
   }
 };
 
