@@ -36,24 +36,24 @@ struct RunTransfers : Transfers {
 /// @cost O(p r) for p peers and r runs of indices per dimension
 template <std::same_as<ExchangeSide> Side>  // compiled where it is called
 RunTransfers plan_runs(const Side& before, const Side& after, const GroupNumbers& numbers) {
-  using Group = PartSplit::Group;
+  using Share = PartSplit::Share;
   RunTransfers all;
   all.extents = Shape::filled(after.shape.dims, 0);
   if (before.self != nullptr) all.pack = PartSplit(before, *before.self, after);
   if (after.self != nullptr) {
     all.unpack = PartSplit(after, *after.self, before);
     all.extents = local_extents(after.layout, after.shape, after.mesh, *after.self);
-    for (const Group& group : all.unpack.groups(before.origin())) {
-      const Shape owner = owner_of(before, after, group.coordinate);
+    for (const Share& share : all.unpack.shares(before.origin())) {
+      const Shape owner = owner_of(before, after, share.coordinate);
       const Box there = PartSplit(before, owner, after).place(*after.self);
-      all.receives.push_back({numbers.owner(owner), there, group.place});
+      all.receives.push_back({numbers.owner(owner), there, share.place});
     }
   }
   if (before.self != nullptr)
-    for (const Group& group : all.pack.groups(after.origin())) {
-      const Box there = PartSplit(after, group.coordinate, before).place(*before.self);
-      each_reader(before, after, group.coordinate, numbers, [&](const Shape& reader) {
-        all.sends.push_back({numbers.receiver(reader), group.place, there});
+    for (const Share& share : all.pack.shares(after.origin())) {
+      const Box there = PartSplit(after, share.coordinate, before).place(*before.self);
+      each_reader(before, after, share.coordinate, numbers, [&](const Shape& reader) {
+        all.sends.push_back({numbers.receiver(reader), share.place, there});
       });
     }
   all.sort();
@@ -160,7 +160,7 @@ Block slice_runs(const Step& step, const Block& block, const Context& context) {
   const ExchangeSide before(step.from, context.shape, mesh, &at, step.axes);
   const ExchangeSide after(step.to, context.shape, mesh, &at, step.axes);
   Block result = allocate<Device>(block.view.dtype, own_extents(step.to, context));
-  PartSplit(before, at, after).template pack_group<Device>(at, block.view, result.view);
+  PartSplit(before, at, after).template pack_share<Device>(at, block.view, result.view);
   return result;
 }
 
