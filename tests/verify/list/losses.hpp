@@ -9,8 +9,8 @@
 
 namespace cleave::ops {
 
-using LossParts = PartsOf<BinaryCrossEntropy<Reduction::mean>, BinaryCrossEntropyTerm,
-                          LogitCrossEntropyTerm, IsCounted, CountedClass>;
+using LossParts = PartsOf<BinaryCrossEntropy<Reduction::mean>, detail::BinaryCrossEntropyTerm,
+                          detail::LogitCrossEntropyTerm, detail::IsCounted, detail::CountedClass>;
 
 namespace listing {
 

@@ -17,12 +17,12 @@
 namespace cleave::ops {
 
 /// Parts that are not called on their own, since a value and its index form a pair.
-using Parts =
-    PartsOf<ArgReduce<Max, 1>, ArgCandidates<Max, 1>, KeyOfPair<Max>, IndexOfKey, IndexOfBest<Max>>;
+using Parts = PartsOf<ArgReduce<Max, 1>, ArgCandidates<Max, 1>, detail::KeyOfPair<Max>,
+                      detail::IndexOfKey, detail::IndexOfBest<Max>>;
 using ExactPartsOf = PartsOf<ExactSum<1u>, ExactParts<kernels::ExactTerms::elements, 1u>,
                              ExactValue<kernels::ExactTerms::elements, double>,
                              ExactWhole<kernels::ExactTerms::elements, 1u>>;
-using LogSumExpParts = PartsOf<LogSumExp<1u>, FiniteOrZero>;
+using LogSumExpParts = PartsOf<LogSumExp<1u>, detail::FiniteOrZero>;
 
 namespace listing {
 

@@ -63,7 +63,7 @@ template <int D>
 struct AttentionWeights : Composite {
   static constexpr const char* name = "attention_weights";
   static constexpr auto body(const auto& x) {
-    const auto largest = call_op(FiniteOrZero{}, resolve(max(x, dim<D>{})));
+    const auto largest = call_op(detail::FiniteOrZero{}, resolve(max(x, dim<D>{})));
     const auto weights = exp(sub(x, unsqueeze(largest, dim<D>{})));
     const auto total = call_op(detail::OrOne{}, resolve(sum(weights, dim<D>{})));
     return div(weights, unsqueeze(total, dim<D>{}));

@@ -74,7 +74,7 @@ struct AttentionAcrossRanks : Composite, WithAttentionGradients<IsCausal> {
 
   static constexpr auto body(const auto& q, const auto& k, const auto& v, const auto&... mask) {
     const auto largest = resolve(call_op(AttentionLargest<IsCausal>{}, q, k, mask...));
-    const auto shifts = call_op(FiniteOrZero{}, largest);
+    const auto shifts = call_op(detail::FiniteOrZero{}, largest);
     const auto sums = call_op(AttentionSums<IsCausal>{}, shifts, q, k, v, mask...);
     const auto totals = call_op(detail::OrOne{}, resolve(std::get<1>(sums)));
     return std::tuple{div(std::get<0>(sums), unsqueeze(totals, dim<-1>{})),

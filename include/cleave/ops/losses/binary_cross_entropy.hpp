@@ -14,7 +14,7 @@
 
 namespace cleave {
 
-namespace ops {
+namespace detail {
 
 /// -(t log(p) + (1 - t) log(1 - p)); logarithms are at least -100.
 struct BinaryCrossEntropyTerm : Elementwise {
@@ -58,11 +58,16 @@ struct LogitCrossEntropyTerm : Elementwise {
   }
 };
 
+}  // namespace detail
+
+namespace ops {
+
 template <Reduction By>
 struct BinaryCrossEntropy : Composite {
   static constexpr const char* name = "binary_cross_entropy";
   static constexpr auto body(const auto& chances, const auto& targets) {
-    return cleave::detail::reduced_loss<By>(call_op(BinaryCrossEntropyTerm{}, chances, targets));
+    return cleave::detail::reduced_loss<By>(
+        call_op(cleave::detail::BinaryCrossEntropyTerm{}, chances, targets));
   }
 };
 
@@ -70,7 +75,8 @@ template <Reduction By>
 struct BinaryCrossEntropyWithLogits : Composite {
   static constexpr const char* name = "binary_cross_entropy_with_logits";
   static constexpr auto body(const auto& logits, const auto& targets) {
-    return cleave::detail::reduced_loss<By>(call_op(LogitCrossEntropyTerm{}, logits, targets));
+    return cleave::detail::reduced_loss<By>(
+        call_op(cleave::detail::LogitCrossEntropyTerm{}, logits, targets));
   }
 };
 

@@ -21,7 +21,13 @@
 
 namespace cleave {
 
-namespace ops {
+/// Options of classification losses.
+struct ClassLoss {
+  double label_smoothing = 0;   ///< fraction of the target spread evenly over all classes
+  index_t ignore_index = -100;  ///< rows of this class do not count
+};
+
+namespace detail {
 
 /// Whether a row counts, that is, is not ignored.
 struct IsCounted : Elementwise {
@@ -45,27 +51,17 @@ struct CountedClass : Elementwise {
   }
 };
 
-}  // namespace ops
-
-/// Options of classification losses.
-struct ClassLoss {
-  double label_smoothing = 0;   ///< fraction of the target spread evenly over all classes
-  index_t ignore_index = -100;  ///< rows of this class do not count
-};
-
-namespace detail {
-
 /// Which rows count, broadcast to y: [n, c], with its placements.
 template <class Y, class C>
 constexpr auto counted_rows(const Y& y, const C& classes, const ClassLoss& options) {
-  return broadcast_dims<2u>(call_op(ops::IsCounted{{}, options.ignore_index}, classes), y);
+  return broadcast_dims<2u>(call_op(IsCounted{{}, options.ignore_index}, classes), y);
 }
 
 /// -y[n, classes[n]], 0 for rows that do not count. Elements are selected, not multiplied by 0 or
 /// 1, because the other elements may be infinite.
 template <class Y, class C>
 constexpr auto row_losses(const Y& y, const C& classes, const ClassLoss& options) {
-  const auto valid = call_op(ops::CountedClass{{}, options.ignore_index}, classes);
+  const auto valid = call_op(CountedClass{{}, options.ignore_index}, classes);
   const auto own = call_as(like(y), ops::OneHot<bool>{shape_of(y)[1]}, valid);
   const auto chosen = where(own, counted_rows(y, classes, options), false);
   return neg(sum(where(chosen, y, 0), dim<1>{}));
@@ -77,7 +73,7 @@ constexpr auto reduced_rows(const Losses& losses, const C& classes, const ClassL
   if constexpr (By == Reduction::none) return losses;
   else if constexpr (By == Reduction::sum) return sum(losses);
   else {
-    const auto counted = sum(call_op(ops::IsCounted{{}, options.ignore_index}, classes));
+    const auto counted = sum(call_op(IsCounted{{}, options.ignore_index}, classes));
     return div(sum(losses), cast<T>(resolve(counted)));
   }
 }

@@ -55,6 +55,37 @@ constexpr const char* pair_rows(bool with_best) {
   else return with_best ? "min,R,min->min" : "min,min->min";
 }
 
+/// Packs a pair into a key, ordered by better value, then by lower index.
+template <class By>
+struct KeyOfPair : Elementwise {
+  static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
+  static constexpr const char* partials = pair_rows<By>(false);
+  template <class T>
+  CLEAVE_HOST_DEVICE std::uint64_t operator()(const T& value, const index_t& index) const {
+    if (index == kernels::no_index) return no_key;
+    return std::uint64_t(value_key<By>(value)) << 32 | std::uint64_t(index);
+  }
+};
+
+struct IndexOfKey : Elementwise {
+  static constexpr const char* name = "index_of_key";
+  CLEAVE_HOST_DEVICE index_t operator()(const std::uint64_t& key) const {
+    return index_t(key & 0xffffffffu);
+  }
+};
+
+/// The index of a pair whose value is the best of all ranks, `no_index` for other pairs.
+template <class By>
+struct IndexOfBest : Elementwise {
+  static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
+  static constexpr const char* partials = pair_rows<By>(true);
+  template <class T>
+  CLEAVE_HOST_DEVICE index_t operator()(const T& value, const T& best, const index_t& index) const {
+    const bool same = value == best || (kernels::is_nan(value) && kernels::is_nan(best));
+    return same ? index : kernels::no_index;
+  }
+};
+
 }  // namespace detail
 
 namespace ops {
@@ -92,37 +123,6 @@ struct ArgCandidates {
   }
 };
 
-/// Packs a pair into a key, ordered by better value, then by lower index.
-template <class By>
-struct KeyOfPair : Elementwise {
-  static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
-  static constexpr const char* partials = detail::pair_rows<By>(false);
-  template <class T>
-  CLEAVE_HOST_DEVICE std::uint64_t operator()(const T& value, const index_t& index) const {
-    if (index == kernels::no_index) return detail::no_key;
-    return std::uint64_t(detail::value_key<By>(value)) << 32 | std::uint64_t(index);
-  }
-};
-
-struct IndexOfKey : Elementwise {
-  static constexpr const char* name = "index_of_key";
-  CLEAVE_HOST_DEVICE index_t operator()(const std::uint64_t& key) const {
-    return index_t(key & 0xffffffffu);
-  }
-};
-
-/// The index of a pair whose value is the best of all ranks, `no_index` for other pairs.
-template <class By>
-struct IndexOfBest : Elementwise {
-  static constexpr const char* name = std::is_same_v<By, Max> ? "argmax" : "argmin";
-  static constexpr const char* partials = detail::pair_rows<By>(true);
-  template <class T>
-  CLEAVE_HOST_DEVICE index_t operator()(const T& value, const T& best, const index_t& index) const {
-    const bool same = value == best || (kernels::is_nan(value) && kernels::is_nan(best));
-    return same ? index : kernels::no_index;
-  }
-};
-
 /// The indices of the extreme elements along a dimension, sharded or not.
 template <class By, int D>
 struct ArgReduce : Composite {
@@ -144,8 +144,9 @@ struct ArgReduce : Composite {
     const auto& [values, indices] = found;
     if constexpr (detail::packs_into_key<typename X::value_type>)
       if (shape_of(x)[D] <= index_t(0xffffffffu))
-        return call_op(IndexOfKey{}, reduced(request, call_op(KeyOfPair<By>{}, values, indices)));
-    return reduced(request, call_op(IndexOfBest<By>{}, values, resolve(values), indices));
+        return call_op(detail::IndexOfKey{},
+                       reduced(request, call_op(detail::KeyOfPair<By>{}, values, indices)));
+    return reduced(request, call_op(detail::IndexOfBest<By>{}, values, resolve(values), indices));
   }
 
   /// The smallest of all ranks' keys, under the requested placements.

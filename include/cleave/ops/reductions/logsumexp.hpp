@@ -16,7 +16,7 @@
 
 namespace cleave {
 
-namespace ops {
+namespace detail {
 
 /// a where it is finite, 0 where it is infinite or NaN.
 struct FiniteOrZero : Elementwise {
@@ -30,13 +30,17 @@ struct FiniteOrZero : Elementwise {
   }
 };
 
+}  // namespace detail
+
+namespace ops {
+
 /// log(sum(exp(x))), shifted by the largest element to avoid overflow.
 template <unsigned Mask>
 struct LogSumExp : Composite {
   static constexpr const char* name = "logsumexp";
   static constexpr auto body(const auto& operand) {
     const auto x = resolve(operand);
-    const auto shift = call_op(FiniteOrZero{}, resolve(call_op(Reduce<Max, Mask>{}, x)));
+    const auto shift = call_op(detail::FiniteOrZero{}, resolve(call_op(Reduce<Max, Mask>{}, x)));
     const auto total =
         resolve(call_op(Reduce<Sum, Mask>{}, exp(sub(x, broadcast_dims<Mask>(shift, x)))));
     return add(log(total), shift);
@@ -44,7 +48,7 @@ struct LogSumExp : Composite {
   // dL/dx = g · softmax(x)
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto& operand) {
     const auto x = resolve(operand);
-    const auto shift = call_op(FiniteOrZero{}, resolve(y));
+    const auto shift = call_op(detail::FiniteOrZero{}, resolve(y));
     return mul(broadcast_dims<Mask>(g, x), exp(sub(x, broadcast_dims<Mask>(shift, x))));
   }
 };
