@@ -5,6 +5,7 @@
 #include <cleave/ops/linear_algebra/least_squares.hpp>
 #include <cleave/ops/linear_algebra/singular_values.hpp>
 #include <cleave/ops/products/matmul.hpp>
+#include <cleave/ops/transforms/cosine_sine.hpp>
 #include <cleave/ops/transforms/fourier.hpp>
 
 using namespace cleave;
@@ -68,6 +69,14 @@ void complex(const Tensor<std::complex<double>, 2>& x) { rfft(x, dim<0, 1>{}); }
 
 #ifdef dimension_transformed_twice  // says: cleave: dim names one or more dimensions, each once
 void twice(const Tensor<double, 2>& x) { fft(x, dim<0, -2>{}); }
+#endif
+
+#ifdef cosine_transform_of_integers  // says: cleave: cosine and sine transforms take float and double; call cast<double>(x), or transform real(x) and imag(x)
+void integers(const Tensor<std::int64_t, 2>& x) { dct(x); }
+#endif
+
+#ifdef dimension_transformed_twice_to_sines  // says: cleave: dim names one or more dimensions, each once
+void twice(const Tensor<double, 2>& x) { dst(x, dim<0, -2>{}); }
 #endif
 
 #ifdef lapack_that_was_not_found  // says: cleave: LAPACK was not found when this was built: install the Debian package libopenblas-dev (Meson option blas)

@@ -94,6 +94,50 @@ double worst_error(index_t n) {
   return worst;
 }
 
+/// The sums of a cosine or sine transform of type 1 to 4, as SciPy's documentation has them.
+template <class T>
+std::vector<Wide> naive_waves(const std::vector<T>& x, int type, bool is_sine) {
+  const auto n = index_t(x.size());
+  std::vector<Wide> y(x.size());
+  for (index_t k = 0; k < n; ++k)
+    for (index_t j = 0; j < n; ++j) {
+      index_t product = 0, period = 0;  // the angle: π product / period
+      long double weight = 2;
+      if (type == 1 && !is_sine) product = j * k, period = n - 1;
+      if (type == 1 && is_sine) product = (j + 1) * (k + 1), period = n + 1;
+      if (type == 2) product = (2 * j + 1) * (is_sine ? k + 1 : k), period = 2 * n;
+      if (type == 3) product = (2 * k + 1) * (is_sine ? j + 1 : j), period = 2 * n;
+      if (type == 4) product = (2 * j + 1) * (2 * k + 1), period = 4 * n;
+      if (type == 1 && !is_sine && (j == 0 || j == n - 1)) weight = 1;
+      if (type == 3 && j == (is_sine ? n - 1 : 0)) weight = 1;
+      const long double angle =
+          3.14159265358979323846264338327950288L * (long double)(product % (2 * period)) / period;
+      y[std::size_t(k)] +=
+          weight * (is_sine ? std::sin(angle) : std::cos(angle)) * (long double)x[std::size_t(j)];
+    }
+  return y;
+}
+
+/// The largest error of cosine and sine transforms of lines of n elements.
+template <template <class> class Transform, class T>
+double worst_error_of_waves(index_t n) {
+  std::vector<T> x;
+  for (const std::complex<T>& value : line_of<T>(n)) x.push_back(value.real());
+  double worst = 0;
+  for (const bool is_sine : {false, true})
+    for (int type = 1; type <= 4; ++type) {
+      if (type == 1 && !is_sine && n == 1) continue;
+      const auto first = is_sine ? LineTransformKind::sine1 : LineTransformKind::cosine1;
+      const Transform<T> transform(LineTransformKind(int(first) + type - 1), n);
+      std::vector<std::complex<T>> scratch(static_cast<std::size_t>(transform.scratch()));
+      auto from = x, y = x;
+      transform(from.data(), y.data(), scratch.data());
+      worst = std::max(worst, distance(std::vector<std::complex<T>>(y.begin(), y.end()),
+                                       naive_waves(x, type, is_sine)));
+    }
+  return worst;
+}
+
 template <template <class> class Transform>
 void check_lengths() {
   std::vector<index_t> lengths;
@@ -104,6 +148,8 @@ void check_lengths() {
     CAPTURE(n);
     CHECK(worst_error<Transform, double>(n) <= 2.5e-16 * (1 + std::log2(double(n))));
     CHECK(worst_error<Transform, float>(n) <= 1.3e-7 * (1 + std::log2(double(n))));
+    CHECK(worst_error_of_waves<Transform, double>(n) <= 5e-16 * (1 + std::log2(double(n))));
+    CHECK(worst_error_of_waves<Transform, float>(n) <= 2.6e-7 * (1 + std::log2(double(n))));
   }
 }
 
@@ -153,7 +199,8 @@ TEST_CASE("the bits of a line depend neither on the lines beside it nor on their
   check_interleaved<kernels::LineTransform>();
 }
 
-TEST_CASE("the transforms of lines are sums of roots of unity, for all lengths") {
+TEST_CASE(
+    "transforms of lines are sums of roots of unity, or of cosines or sines, for all lengths") {
   check_lengths<kernels::PlainLineTransform>();
   check_lengths<kernels::LineTransform>();
 }

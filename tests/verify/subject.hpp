@@ -336,7 +336,7 @@ void add_subjects(const Entry& entry, std::vector<Subject>& subjects) {
                                                std::integer_sequence<int, I...>) {
     (subjects.push_back(
          subject_of<Op, Entry::operands, I>(entry.usage, Row{}, typename Entry::dims{}, entry.call,
-                                            naive_of(Op{}), entry.constant, entry.made)),
+                                            naive_of(entry.made), entry.constant, entry.made)),
      ...);
   };
   const std::size_t first = subjects.size();

@@ -62,6 +62,51 @@ inline Naive naive_of(ops::HermitianFourier<1, 1>) {
   return naive;
 }
 
+/// The matrix of a cosine or sine transform with SciPy's weights at its ends, along dimension d.
+inline Numbers naive_waves(const Numbers& x, std::size_t d, bool is_sine, const ops::WaveSums& of) {
+  constexpr double pi = 3.14159265358979323846;
+  Numbers y(x.shape);
+  const auto n = double(x.shape[d]);
+  const double shift = is_sine ? 1 : 0;
+  for (const naive::Indices& index : naive::all_indices(y.shape))
+    for (index_t j = 0; j < x.shape[d]; ++j) {
+      naive::Indices from = index;
+      from[d] = j;
+      const double k = double(index[d]), i = double(j);
+      const bool is_end = j == 0 || double(j) == n - 1;
+      const bool is_last = double(j) == n - 1, is_result_last = k == n - 1;
+      double angle = 0, weight = 2, period = 2 * n;
+      if (of.type == 1) {
+        period = is_sine ? 2 * n + 2 : 2 * n - 2;
+        angle = 2 * pi * (i + shift) * (k + shift) / period;
+        if (!is_sine && is_end) weight = of.end_in;
+        if (!is_sine && (k == 0 || is_result_last)) weight *= of.end_out;
+      } else if (of.type == 2) {
+        angle = pi * (k + shift) * (2 * i + 1) / (2 * n);
+        if (is_sine ? is_result_last : k == 0) weight *= of.end_out;
+      } else if (of.type == 3) {
+        angle = pi * (2 * k + 1) * (i + shift) / (2 * n);
+        if (is_sine ? is_last : j == 0) weight = of.end_in;
+      }
+      const double wave = is_sine ? std::sin(angle) : std::cos(angle);
+      y.at(index) += x.at(from) * (weight * wave * std::pow(period, of.power));
+    }
+  return y;
+}
+
+template <unsigned Mask, bool IsSine>
+Naive naive_of(ops::WaveTransform<Mask, IsSine> op) {
+  Naive naive{[op](const Arrays& x) {
+    Numbers y = x[0];
+    for (std::size_t d = 0; d < y.shape.size(); ++d)
+      if (Mask >> d & 1u) y = naive_waves(y, d, IsSine, op.sums);
+    return y;
+  }};
+  naive.letters = {"ab"};
+  naive.extents = {{5, 6}, {3, 2}, {7, 9}, {0, 4}, {2, 2}};
+  return naive;
+}
+
 /// The factor of element [i, j], j being a wave number itself.
 inline Naive naive_of(ops::TimesOfWaves<ops::listing::SomeWaves, 2, 1>) {
   return {[](const Arrays& x) {

@@ -28,10 +28,12 @@ struct Fftw<double> {
   static constexpr auto plan = &fftw_plan_many_dft;
   static constexpr auto plan_real = &fftw_plan_dft_r2c_1d;
   static constexpr auto plan_hermitian = &fftw_plan_dft_c2r_1d;
+  static constexpr auto plan_waves = &fftw_plan_r2r_1d;
   static constexpr auto destroy = &fftw_destroy_plan;
   static constexpr auto execute = &fftw_execute_dft;
   static constexpr auto execute_real = &fftw_execute_dft_r2c;
   static constexpr auto execute_hermitian = &fftw_execute_dft_c2r;
+  static constexpr auto execute_waves = &fftw_execute_r2r;
 };
 template <>
 struct Fftw<float> {
@@ -40,10 +42,12 @@ struct Fftw<float> {
   static constexpr auto plan = &fftwf_plan_many_dft;
   static constexpr auto plan_real = &fftwf_plan_dft_r2c_1d;
   static constexpr auto plan_hermitian = &fftwf_plan_dft_c2r_1d;
+  static constexpr auto plan_waves = &fftwf_plan_r2r_1d;
   static constexpr auto destroy = &fftwf_destroy_plan;
   static constexpr auto execute = &fftwf_execute_dft;
   static constexpr auto execute_real = &fftwf_execute_dft_r2c;
   static constexpr auto execute_hermitian = &fftwf_execute_dft_c2r;
+  static constexpr auto execute_waves = &fftwf_execute_r2r;
 };
 
 }  // namespace detail
@@ -68,6 +72,9 @@ class FftwLineTransform {
       plan_ = Functions::plan_real(length, numbers(from), pair(to), FFTW_ESTIMATE);
     else if (kind == LineTransformKind::hermitian)
       plan_ = Functions::plan_hermitian(length, pair(from), numbers(to), FFTW_ESTIMATE);
+    else if (is_cosine_or_sine(kind))
+      plan_ = Functions::plan_waves(length, numbers(from), numbers(to), waves_kind(kind),
+                                    FFTW_ESTIMATE);
     else
       plan_ = Functions::plan(1, &length, interleaved ? int(group) : 1, pair(from), nullptr, apart,
                               1, pair(to), nullptr, apart, 1,
@@ -97,7 +104,9 @@ class FftwLineTransform {
   /// @param from  is overwritten if the kind is hermitian
   template <class In, class Out>
   void operator()(In* from, Out* to, Complex*) const {
-    if constexpr (std::is_same_v<In, T>) Functions::execute_real(plan_, from, pair(to));
+    if constexpr (std::is_same_v<In, T> && std::is_same_v<Out, T>)
+      Functions::execute_waves(plan_, from, to);
+    else if constexpr (std::is_same_v<In, T>) Functions::execute_real(plan_, from, pair(to));
     else if constexpr (std::is_same_v<Out, T>) Functions::execute_hermitian(plan_, pair(from), to);
     else Functions::execute(plan_, pair(from), pair(to));
   }
@@ -106,6 +115,12 @@ class FftwLineTransform {
   using Functions = detail::Fftw<T>;
 
   static auto* pair(Complex* line) { return reinterpret_cast<typename Functions::Pair*>(line); }
+
+  static fftw_r2r_kind waves_kind(LineTransformKind kind) {
+    constexpr fftw_r2r_kind kinds[] = {FFTW_REDFT00, FFTW_REDFT10, FFTW_REDFT01, FFTW_REDFT11,
+                                       FFTW_RODFT00, FFTW_RODFT10, FFTW_RODFT01, FFTW_RODFT11};
+    return kinds[int(kind) - int(LineTransformKind::cosine1)];
+  }
 
   static T* numbers(Complex* line) { return reinterpret_cast<T*>(line); }
 

@@ -1,6 +1,6 @@
-// Discrete Fourier transforms along one dimension of an array: by FFTW if it was found, else by a
-// kernel of our own. Each line is transformed alone, so the bits of a result depend on its line
-// only, not on the extents and strides of the array that it is in.
+// Discrete Fourier, cosine and sine transforms along one dimension of an array: by FFTW if it was
+// found, else by a kernel of our own. Each line is transformed alone, so the bits of a result
+// depend on its line only, not on the extents and strides of the array that it is in.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +35,11 @@ using LineTransform = FftwLineTransform<T>;
 template <class T>
 using LineTransform = PlainLineTransform<T>;
 #endif
+
+/// What cosine and sine transforms multiply the elements at the ends of x and y by. @see Waves
+struct EndFactors {
+  double of_x = 1, of_y = 1;
+};
 
 namespace detail {
 
@@ -73,15 +78,16 @@ template <class Transform, class In, class Out>
 class LinesBy {
  public:
   LinesBy(LineTransformKind kind, index_t n, double scale, double inner, const Strided<const In>& x,
-          const Strided<Out>& y, int d)
+          const Strided<Out>& y, int d, const EndFactors& ends = {})
       : kind_(kind),
         n_(n),
         scale_(T(scale)),
         inner_(T(inner)),
+        ends_(ends),
         x_(x),
         y_(y),
         d_(d),
-        is_interleaved_(std::is_same_v<In, Out> && Transform::interleaves(d == x.extents.dims - 1)),
+        is_interleaved_(are_complex && Transform::interleaves(d == x.extents.dims - 1)),
         transform_(line_transform<Transform>(kind, n, is_interleaved_)) {
     for (int e = 0; e < x.extents.dims; ++e)
       if (e != d) along_ = e;
@@ -100,7 +106,7 @@ class LinesBy {
         const index_t lines = std::min(most, count - first);
         const In* const in = x_.data + from + first * step(x_.strides);
         Out* const out = y_.data + to + first * step(y_.strides);
-        if constexpr (std::is_same_v<In, Out>) {
+        if constexpr (are_complex) {
           if (is_interleaved_) {
             interleaved(in, out, lines);
             continue;
@@ -115,6 +121,8 @@ class LinesBy {
  private:
   using T = typename RealPart<In>::type;
   using Complex = std::complex<T>;
+  static constexpr bool are_complex = is_complex<In> && is_complex<Out>;
+  static constexpr bool are_real = !is_complex<In> && !is_complex<Out>;
 
   /// How far packed lines are apart: aligned to 16 bytes, as FFTW requires of all that a plan is
   /// executed on.
@@ -155,7 +163,7 @@ class LinesBy {
   void one_by_one(const In* in, Out* out, index_t lines) {
     const index_t in_length = x_.extents[d_], out_length = y_.extents[d_];
     const bool packs_x = kind_ == LineTransformKind::hermitian || !are_aligned(in, x_.strides) ||
-                         static_cast<const void*>(in) == out;
+                         static_cast<const void*>(in) == out || ends_.of_x != 1;
     const bool packs_y = !are_aligned(out, y_.strides);
     In* const packed_in = reinterpret_cast<In*>(buffer_.data());
     Out* const packed_out = reinterpret_cast<Out*>(buffer_.data() + lines * apart());
@@ -171,8 +179,10 @@ class LinesBy {
       Out* const to = (packs_y ? packed_out : out) + r * out_apart;
       if constexpr (is_complex<In>)
         if (kind_ == LineTransformKind::hermitian) weigh(from);
+      if constexpr (are_real) weigh_end(from, ends_.of_x, &Waves::is_end_in);
       transform_(from, to, scratch_);
-      if constexpr (!std::is_same_v<Out, T>)
+      if constexpr (are_real) weigh_end(to, ends_.of_y, &Waves::is_end_out);
+      if constexpr (is_complex<Out>)
         if (kind_ == LineTransformKind::real) weigh(to);
       for (index_t k = 0; scale_ != 1 && k < out_length; ++k) to[k] *= scale_;
     }
@@ -185,9 +195,17 @@ class LinesBy {
     for (index_t k = 1; inner_ != 1 && k < n_ - k; ++k) line[k] *= inner_;
   }
 
+  void weigh_end(T* line, double factor, bool (Waves::*is_end)(index_t, index_t) const) const {
+    if (factor == 1) return;
+    const Waves waves(kind_);
+    if ((waves.*is_end)(0, n_)) line[0] *= T(factor);
+    if (n_ > 1 && (waves.*is_end)(n_ - 1, n_)) line[n_ - 1] *= T(factor);
+  }
+
   LineTransformKind kind_;
   index_t n_;
   T scale_, inner_;
+  EndFactors ends_;
   Strided<const In> x_;
   Strided<Out> y_;
   int d_, along_ = -1;  ///< along_: the dimension whose lines are taken together
@@ -206,9 +224,10 @@ class LinesBy {
 /// @param n  the length of the transform
 template <class In, class Out>
 void transform_lines(On<Host>, LineTransformKind kind, index_t n, double scale, double inner,
-                     const Strided<const In>& x, const Strided<Out>& y, int d) {
+                     const Strided<const In>& x, const Strided<Out>& y, int d,
+                     const EndFactors& ends = {}) {
   using T = typename RealPart<In>::type;
-  detail::LinesBy<LineTransform<T>, In, Out>(kind, n, scale, inner, x, y, d)();
+  detail::LinesBy<LineTransform<T>, In, Out>(kind, n, scale, inner, x, y, d, ends)();
 }
 
 }  // namespace cleave::kernels

@@ -136,30 +136,14 @@ struct HermitianLines {
   }
 };
 
-/// Transforms dimensions of a mask, the last one of them times `scale`.
+/// The transforms of the dimensions of a mask, the last one of them times `scale`.
 template <unsigned Mask, bool Inverse>
-struct EachDim {
+struct FourierDims {
   double scale = 1;
 
   template <int D>
   constexpr FourierLines<D, Inverse> lines() const {
     return {D == detail::last_dim(Mask) ? scale : 1};
-  }
-  template <int D>
-  constexpr auto operator()(const auto& x) const {
-    return call_op(lines<D>(), x);
-  }
-  template <int D>
-  void in_place(const auto& x) const {
-    if constexpr (is_dtensor<std::remove_cvref_t<decltype(x)>>) {
-      in_place<D>(x.to_local());
-    } else {
-      using T = typename std::remove_cvref_t<decltype(x)>::value_type;
-      const View view = x.view();
-      const kernels::Strided<T> y{x.data(), view.extents, view.strides};
-      const kernels::Strided<const T> from{x.data(), view.extents, view.strides};
-      lines<D>().kernel(kernels::On<Host>{}, Task{}, y, from);
-    }
   }
 };
 
@@ -170,7 +154,7 @@ struct Fourier : CompositeByPlacement {
 
   static constexpr const char* name = Inverse ? "ifft" : "fft";
   constexpr auto body(const auto& x) const {
-    return detail::each_when_whole<Mask, Mask>(resolve(x), EachDim<Mask, Inverse>{scale});
+    return detail::each_when_whole<Mask, Mask>(resolve(x), FourierDims<Mask, Inverse>{scale});
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     return detail::call_as(detail::like(x), Fourier<Mask, !Inverse>{{}, scale}, g);
@@ -193,7 +177,7 @@ struct RealFourier : CompositeByPlacement {
     const auto lines = detail::when_whole<Last, all>(resolve(x), [this](const auto& part) {
       return call_op(RealLines<Last>{shape_of(part)[Last], scale, inner}, part);
     });
-    return detail::each_when_whole<Mask, all, true>(lines, EachDim<Mask, false>{});
+    return detail::each_when_whole<Mask, all, true>(lines, FourierDims<Mask, false>{});
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     return detail::call_as(
@@ -211,7 +195,7 @@ struct HermitianFourier : CompositeByPlacement {
   static constexpr const char* name = "irfft";
   constexpr auto body(const auto& x) const {
     constexpr unsigned all = Mask | 1u << Last;
-    const auto lines = detail::each_when_whole<Mask, all>(resolve(x), EachDim<Mask, true>{});
+    const auto lines = detail::each_when_whole<Mask, all>(resolve(x), FourierDims<Mask, true>{});
     const index_t n = length < 0 ? 2 * (shape_of(lines)[Last] - 1) : length;
     return detail::when_whole<Last, all>(lines, [this, n](const auto& part) {
       return call_op(HermitianLines<Last>{n, scale, inner}, part);

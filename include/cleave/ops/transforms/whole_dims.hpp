@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <cleave/kernels/strided.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/placement/placement.hpp>
@@ -63,8 +64,21 @@ constexpr int last_dim(unsigned mask) {
   return d;
 }
 
-/// Calls `transform.operator()<D>(x)` for the dimensions of the mask, each when it is whole on
-/// every rank. Results that nobody else has are overwritten: `transform.in_place<D>(x)`.
+/// Overwrites x with the result of an operation on lines.
+void transform_in_place(const auto& lines, const auto& x) {
+  if constexpr (is_dtensor<std::remove_cvref_t<decltype(x)>>) {
+    transform_in_place(lines, x.to_local());
+  } else {
+    using T = typename std::remove_cvref_t<decltype(x)>::value_type;
+    const View view = x.view();
+    const kernels::Strided<T> y{x.data(), view.extents, view.strides};
+    const kernels::Strided<const T> from{x.data(), view.extents, view.strides};
+    lines.kernel(kernels::On<Host>{}, cleave::Task{}, y, from);
+  }
+}
+
+/// Calls the operations on lines `transform.lines<D>()` for the dimensions of the mask, each when
+/// it is whole on every rank. Results that nobody else has are overwritten.
 ///
 /// @tparam All    all dimensions of the transform of which these are a part
 /// @tparam IsOwn  whether x is such a result
@@ -85,7 +99,7 @@ constexpr auto each_when_whole(const X& x, const Transform& transform) {
       [&]<int... D>(std::integer_sequence<int, D...>) {
         const auto call = [&]<int E>(std::integral_constant<int, E>) {
           if constexpr ((Mask >> E & 1u) != 0)
-            if (E == last) y = transform.template operator()<E>(y);
+            if (E == last) y = call_op(transform.template lines<E>(), y);
         };
         (call(std::integral_constant<int, D>{}), ...);
       }(std::make_integer_sequence<int, X::dims>{});
@@ -106,10 +120,11 @@ constexpr auto each_when_whole(const X& x, const Transform& transform) {
       constexpr int last = last_dim(whole);
       constexpr unsigned left = Mask & ~(1u << last);
       if constexpr (IsOwn && std::is_same_v<typename X::device_type, Host>) {
-        transform.template in_place<last>(x);
+        transform_in_place(transform.template lines<last>(), x);
         return each_when_whole<left, All, true>(x, transform);
       } else {
-        return each_when_whole<left, All, true>(transform.template operator()<last>(x), transform);
+        return each_when_whole<left, All, true>(call_op(transform.template lines<last>(), x),
+                                                transform);
       }
     }
   }
