@@ -6,12 +6,15 @@
 #include <complex>
 #include <limits>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
+#include <cleave/grad.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/ops/linear_algebra/determinants.hpp>
 #include <cleave/ops/linear_algebra/eigenvalues.hpp>
@@ -19,6 +22,7 @@
 #include <cleave/ops/linear_algebra/lu.hpp>
 #include <cleave/ops/linear_algebra/qr.hpp>
 #include <cleave/ops/linear_algebra/singular_values.hpp>
+#include <cleave/ops/reductions/reduce.hpp>
 
 #include "errors.hpp"
 #include "ranks.hpp"
@@ -261,6 +265,35 @@ TEST_CASE("factors of batches lie where the batches lie, those of one matrix on 
     CHECK(vh.shape() == std::array<index_t, 3>{5, 3, 3});
     const auto one = svd(distribute_tensor(some<double>(4, 3), mesh, Shard<1>{}));
     static_assert(std::tuple_element_t<0, decltype(one)>::layout[0] == Placement::replicate());
+  });
+}
+
+TEST_CASE("gradients of one matrix lie as it does, and are those of one rank") {
+  const Tensor<double, 2> whole = some<double>(4, 4), sides = some<double>(4, 3, 2);
+  const auto loss = [](const auto& a, const auto& b) {
+    const auto [p, l, u] = lu(a);
+    const auto [q, r] = qr(a);
+    const auto [left, s, right] = svd(a);
+    const auto [w, v] = eigh(a);
+    const auto [sign, logarithm] = slogdet(a);
+    const auto of_factors = add(sum(square(l)), sum(mul(square(q), square(r))));
+    const auto of_values = add(add(sum(square(s)), sum(mul(w, square(w)))), logarithm);
+    return add(add(of_factors, of_values), sum(square(lstsq(a, b))));
+  };
+  const auto alone = requires_grad(whole);
+  backward(loss(alone, sides));
+  on_ranks({1, 2, 3}, [&](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto check = [&](auto of_a, auto of_b) {
+      const auto a = requires_grad(distribute_tensor(whole, mesh, of_a));
+      const auto b = requires_grad(distribute_tensor(sides, mesh, of_b));
+      backward(loss(a, b));
+      using Found = std::remove_cvref_t<decltype(grad(a))>;
+      static_assert(std::is_same_v<Found, decltype(distribute_tensor(whole, mesh, of_a))>);
+      CHECK(difference(grad(a).full_tensor(), grad(alone)) < 1e-9);
+    };
+    check(Shard<1>{}, Replicate{});
+    check(Replicate{}, Shard<1>{});
   });
 }
 

@@ -56,6 +56,8 @@ struct OfSingularValues : OfResults<SingularValues> {
     return matmul(mul(u, unsqueeze(cast<T>(mul(s, square(s))), dim<1>{})), vh);
   }
 };
+using ByRows = PartsOf<OfQrFactors, QrOfCutRows>;
+
 namespace listing {
 
 template <class Visit>

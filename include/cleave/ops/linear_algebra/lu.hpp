@@ -85,7 +85,8 @@ struct LuFactors {
     const index_t m = shape_of(l)[d], k = shape_of(l)[d + 1], n = shape_of(u)[d + 1];
     const auto& of_l = std::get<1>(g);
     const auto& of_u = std::get<2>(g);
-    const auto of_below = narrow(of_l, rows, k, m - k), of_right = narrow(of_u, columns, k, n - k);
+    const auto of_below = narrow(of_l, rows, k, m - k);
+    const auto of_right = narrow(of_u, columns, k, n - k);
     const auto triangles = add(tril(matmul(adjoint(l), of_l), -1), triu(matmul(of_u, adjoint(u))));
     const auto of_x = sub(sub(triangles, matmul(adjoint(narrow(l, rows, k, m - k)), of_below)),
                           matmul(of_right, adjoint(narrow(u, columns, k, n - k))));

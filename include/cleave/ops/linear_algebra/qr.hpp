@@ -1,6 +1,7 @@
 // QR factors of matrices.
 //
 //     // q[S0,R,R], r[S0,R,R] = qr(a[S0,R,R])     a batch: no communication
+//     // q[S0,R], r[R]        = qr(a[S0,R])       one matrix: triangles are gathered, rows stay
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/linear_algebra/matrices.hpp>
+#include <cleave/ops/linear_algebra/qr_of_cut_rows.hpp>
 #include <cleave/ops/linear_algebra/solve.hpp>
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/shapes/cat.hpp>
@@ -33,9 +35,10 @@ struct WithQrGradient {
     using R = std::remove_cvref_t<decltype(r)>;
     constexpr dim<R::dims - 1> columns;
     const index_t k = shape_of(r)[R::dims - 2], more = shape_of(r)[R::dims - 1] - k;
-    const auto square = narrow(r, columns, 0, k), rest = narrow(r, columns, k, more);
-    const auto of_square = narrow(std::get<1>(g), columns, 0, k),
-               of_rest = narrow(std::get<1>(g), columns, k, more);
+    const auto square = narrow(r, columns, 0, k);
+    const auto rest = narrow(r, columns, k, more);
+    const auto of_square = narrow(std::get<1>(g), columns, 0, k);
+    const auto of_rest = narrow(std::get<1>(g), columns, k, more);
     const auto of_q = add(std::get<0>(g), matmul(q, matmul(rest, adjoint(of_rest))));
     const auto half = cleave::detail::half_triangle(
         sub(matmul(square, adjoint(of_square)), matmul(adjoint(of_q), q)));
@@ -78,6 +81,12 @@ struct QrFactors : WithQrGradient {
   }
 };
 
+/// The factors of one matrix whose rows are cut.
+struct QrOfCutRows : Composite, WithQrGradient {
+  static constexpr const char* name = "qr";
+  static auto body(const auto& x) { return cleave::detail::qr_of_cut_rows<QrFactors>(x); }
+};
+
 }  // namespace ops
 
 /// The reduced factors of matrices, a = q r, by Householder reflections (LAPACK's geqrf, orgqr):
@@ -87,16 +96,22 @@ struct QrFactors : WithQrGradient {
 /// @return      a std::tuple of q [.., m, k], whose columns are orthonormal, and r [.., k, n], an
 ///              upper triangle whose diagonal is real and at least 0, which makes both unique if
 ///              the first k columns of a are independent, as gradients require; batches sharded as
-///              they are
-/// @collective  every rank of the mesh, if the last two dimensions are sharded: they are gathered
+///              they are. Of one matrix whose rows are cut, q is cut as they are
+/// @collective  every rank of the mesh, if the last two dimensions are sharded: they are gathered.
+///              Of one matrix whose rows alone are cut, an n by n triangle per rank is: elsewhere,
+///              rows stay. Traced programs gather the matrix
 /// @cost        4 m n k - 2 (m + n) k² + 4 k³/3 multiplications and additions per matrix, on every
 ///              rank that has it
 template <AnyTensor A>
 constexpr auto qr(const A& a) {
   detail::require_lapack<A>();
-  const Shape shape = shape_of(a);
-  const index_t m = shape[A::dims - 2], n = shape[A::dims - 1];
-  return call_op(ops::QrFactors{{}, m < n ? m : n}, a);
+  if constexpr (detail::has_cut_rows<A>()) {
+    return call_op(ops::QrOfCutRows{}, a);
+  } else {
+    const Shape shape = shape_of(a);
+    const index_t m = shape[A::dims - 2], n = shape[A::dims - 1];
+    return call_op(ops::QrFactors{{}, m < n ? m : n}, a);
+  }
 }
 CLEAVE_USAGE(qr, "qr(a)")
 

@@ -70,17 +70,18 @@ struct SingularValues {
     using T = typename std::remove_cvref_t<decltype(x)>::value_type;
     const auto& [u, s, vh] = y;
     const auto squares = square(s);
-    const auto columns = unsqueeze(cast<T>(s), dim<-2>{}), rows = unsqueeze(cast<T>(s), dim<-1>{});
-    const auto by_columns = unsqueeze(cast<T>(call_op(detail::OrOne{}, s)), dim<-2>{}),
-               by_rows = unsqueeze(cast<T>(call_op(detail::OrOne{}, s)), dim<-1>{});
-    const auto of_u = matmul(adjoint(u), std::get<0>(g)),
-               of_v = matmul(std::get<2>(g), adjoint(vh));
-    const auto turning_u = over_differences(sub(of_u, adjoint(of_u)), squares),
-               turning_v = over_differences(sub(adjoint(of_v), of_v), squares);
+    const auto columns = unsqueeze(cast<T>(s), dim<-2>{});
+    const auto rows = unsqueeze(cast<T>(s), dim<-1>{});
+    const auto by_columns = unsqueeze(cast<T>(call_op(detail::OrOne{}, s)), dim<-2>{});
+    const auto by_rows = unsqueeze(cast<T>(call_op(detail::OrOne{}, s)), dim<-1>{});
+    const auto of_u = matmul(adjoint(u), std::get<0>(g));
+    const auto of_v = matmul(std::get<2>(g), adjoint(vh));
+    const auto turning_u = over_differences(sub(of_u, adjoint(of_u)), squares);
+    const auto turning_v = over_differences(sub(adjoint(of_v), of_v), squares);
     const auto inside =
         add(add(mul(turning_u, columns), mul(rows, turning_v)), diag(cast<T>(std::get<1>(g))));
-    const auto outside_u = div(sub(std::get<0>(g), matmul(u, of_u)), by_columns),
-               outside_v = div(sub(std::get<2>(g), matmul(of_v, vh)), by_rows);
+    const auto outside_u = div(sub(std::get<0>(g), matmul(u, of_u)), by_columns);
+    const auto outside_v = div(sub(std::get<2>(g), matmul(of_v, vh)), by_rows);
     const auto left = add(matmul(u, inside), outside_u);
     if constexpr (is_complex<T>) {
       const auto phases = mul(sub(diagonal(of_u), conj(diagonal(of_u))), T(0.5));
