@@ -23,24 +23,24 @@ using none_each = Types<typename NoneFor<P>::type...>;
 /// @tparam Given   Types of the placements of Tensors, or None
 /// @tparam Local   whether to pass on this rank's parts
 template <class Wanted, class Given, bool Local>
-struct Side {
+struct LayoutsOfSide {
   template <class... P>
-  using wanted = Side<Types<P...>, none_each<P...>, Local>;
+  using wanted = LayoutsOfSide<Types<P...>, none_each<P...>, Local>;
   template <class... G>
-  using given = Side<Wanted, Types<G...>, Local>;
-  using local = Side<Wanted, Given, true>;
+  using given = LayoutsOfSide<Wanted, Types<G...>, Local>;
+  using local = LayoutsOfSide<Wanted, Given, true>;
   using layouts = Layouts<Wanted, Given, Local, true>;
 };
 template <bool Local>
-struct Side<void, void, Local> {
+struct LayoutsOfSide<void, void, Local> {
   template <class... P>
-  using wanted = Side<Types<P...>, none_each<P...>, Local>;
+  using wanted = LayoutsOfSide<Types<P...>, none_each<P...>, Local>;
   template <class... G>
-  using given = Side<none_each<G...>, Types<G...>, Local>;
-  using local = Side<void, void, true>;
+  using given = LayoutsOfSide<none_each<G...>, Types<G...>, Local>;
+  using local = LayoutsOfSide<void, void, true>;
   using layouts = AnyLayouts<Local>;
 };
-using AnySide = Side<void, void, false>;
+using AnyLayoutsOfSide = LayoutsOfSide<void, void, false>;
 
 /// @tparam In, Out  Sides
 template <class In, class Out>
@@ -86,14 +86,16 @@ struct PrepareStyle {
 /// Redistributes the inputs of a module to placements on the style's axis, one per input;
 /// nn::None{} leaves an input unchanged.
 template <class... P>
-struct PrepareModuleInput : detail::PrepareStyle<detail::AnySide::wanted<P...>, detail::AnySide> {
+struct PrepareModuleInput
+    : detail::PrepareStyle<detail::AnyLayoutsOfSide::wanted<P...>, detail::AnyLayoutsOfSide> {
   constexpr explicit PrepareModuleInput(P...) {}
 };
 
 /// Redistributes the result of a module, or each value of a tuple, to a placement on the style's
 /// axis.
 template <class... P>
-struct PrepareModuleOutput : detail::PrepareStyle<detail::AnySide, detail::AnySide::wanted<P...>> {
+struct PrepareModuleOutput
+    : detail::PrepareStyle<detail::AnyLayoutsOfSide, detail::AnyLayoutsOfSide::wanted<P...>> {
   constexpr explicit PrepareModuleOutput(P...) {}
 };
 
@@ -102,6 +104,7 @@ struct PrepareModuleOutput : detail::PrepareStyle<detail::AnySide, detail::AnySi
 ///     PrepareModuleInputOutput{}
 ///         .desired_input_layouts(Replicate{})
 ///         .desired_output_layouts(Shard<1>{})
-struct PrepareModuleInputOutput : detail::PrepareStyle<detail::AnySide, detail::AnySide> {};
+struct PrepareModuleInputOutput
+    : detail::PrepareStyle<detail::AnyLayoutsOfSide, detail::AnyLayoutsOfSide> {};
 
 }  // namespace cleave
