@@ -92,5 +92,6 @@
 #include <cleave/ops/stencil/exchange_halo_async.hpp>
 #include <cleave/ops/stencil/explain_stencil.hpp>
 #include <cleave/ops/transforms/cosine_sine.hpp>
+#include <cleave/ops/transforms/fft_wisdom.hpp>
 #include <cleave/ops/transforms/fourier.hpp>
 #include <cleave/ops/transforms/spectral.hpp>

@@ -39,6 +39,7 @@
 #include <cleave/ops/stencil/filled_margin_body.hpp>
 #include <cleave/ops/stencil/repeat_plan_body.hpp>
 #include <cleave/ops/stencil/stencil_plan_body.hpp>
+#include <cleave/ops/transforms/fft_wisdom_body.hpp>
 #include <cleave/placement/placement_body.hpp>
 #include <cleave/redistribute/explain_body.hpp>
 #include <cleave/redistribute/explain_needs_body.hpp>

@@ -3,6 +3,7 @@
 
 #include <complex>
 #include <cstddef>
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -34,6 +35,9 @@ struct Fftw<double> {
   static constexpr auto execute_real = &fftw_execute_dft_r2c;
   static constexpr auto execute_hermitian = &fftw_execute_dft_c2r;
   static constexpr auto execute_waves = &fftw_execute_r2r;
+  static constexpr auto read_wisdom = &fftw_import_wisdom_from_filename;
+  static constexpr auto write_wisdom = &fftw_export_wisdom_to_filename;
+  static constexpr const char* ending = "";  ///< of files of wisdom
 };
 template <>
 struct Fftw<float> {
@@ -48,7 +52,27 @@ struct Fftw<float> {
   static constexpr auto execute_real = &fftwf_execute_dft_r2c;
   static constexpr auto execute_hermitian = &fftwf_execute_dft_c2r;
   static constexpr auto execute_waves = &fftwf_execute_r2r;
+  static constexpr auto read_wisdom = &fftwf_import_wisdom_from_filename;
+  static constexpr auto write_wisdom = &fftwf_export_wisdom_to_filename;
+  static constexpr const char* ending = "f";
 };
+
+/// The flags of new plans, as CLEAVE_FFT says: `estimate`, `measure`, or a file of wisdom, which is
+/// read when a plan is made under another name than before.
+/// @throws Error if the file cannot be read
+template <class T>
+unsigned planning_flags() {
+  const char* const given = std::getenv("CLEAVE_FFT");
+  const std::string wanted = given == nullptr ? "estimate" : given;
+  if (wanted.empty() || wanted == "estimate") return FFTW_ESTIMATE;
+  if (wanted == "measure") return FFTW_MEASURE;
+  static std::string read;  // by the planner, one at a time
+  if (read != wanted && Fftw<T>::read_wisdom((wanted + Fftw<T>::ending).c_str()) == 0)
+    throw Error("fft", "CLEAVE_FFT is '" + wanted + "': neither estimate nor measure, and '" +
+                           wanted + Fftw<T>::ending + "' is no file of FFTW's wisdom");
+  read = wanted;
+  return FFTW_MEASURE | FFTW_WISDOM_ONLY;
+}
 
 }  // namespace detail
 
@@ -68,18 +92,22 @@ class FftwLineTransform {
     std::vector<Complex> line(static_cast<std::size_t>(n * apart)), other(line.size());
     Complex* const from = line.data();
     Complex* const to = interleaved ? from : other.data();
-    if (kind == LineTransformKind::real)
-      plan_ = Functions::plan_real(length, numbers(from), pair(to), FFTW_ESTIMATE);
-    else if (kind == LineTransformKind::hermitian)
-      plan_ = Functions::plan_hermitian(length, pair(from), numbers(to), FFTW_ESTIMATE);
-    else if (is_cosine_or_sine(kind))
-      plan_ = Functions::plan_waves(length, numbers(from), numbers(to), waves_kind(kind),
-                                    FFTW_ESTIMATE);
-    else
-      plan_ = Functions::plan(1, &length, interleaved ? int(group) : 1, pair(from), nullptr, apart,
-                              1, pair(to), nullptr, apart, 1,
-                              kind == LineTransformKind::forward ? FFTW_FORWARD : FFTW_BACKWARD,
-                              FFTW_ESTIMATE);
+    const auto plan = [&](unsigned flags) {
+      if (kind == LineTransformKind::real)
+        return Functions::plan_real(length, numbers(from), pair(to), flags);
+      if (kind == LineTransformKind::hermitian)
+        return Functions::plan_hermitian(length, pair(from), numbers(to), flags);
+      if (is_cosine_or_sine(kind))
+        return Functions::plan_waves(length, numbers(from), numbers(to), waves_kind(kind), flags);
+      return Functions::plan(1, &length, interleaved ? int(group) : 1, pair(from), nullptr, apart,
+                             1, pair(to), nullptr, apart, 1,
+                             kind == LineTransformKind::forward ? FFTW_FORWARD : FFTW_BACKWARD,
+                             flags);
+    };
+    plan_ = plan(detail::planning_flags<T>());
+    if (plan_ == nullptr) plan_ = plan(FFTW_ESTIMATE);  // the wisdom does not know it
+    if (plan_ == nullptr)
+      throw Error("fft", "FFTW has no plan for lines of " + std::to_string(n) + " elements");
   }
 
   FftwLineTransform(const FftwLineTransform&) = delete;
