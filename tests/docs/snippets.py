@@ -33,7 +33,8 @@ from precompiled import compiler_command, precompiled
 LIBRARIES = {"cleave/interop/hdf5.hpp":
              ("hdf5-openmpi", ["-DCLEAVE_HAS_MPI=1", "-DCLEAVE_HAS_HDF5=1"])}
 
-BLOCK = re.compile(r"^```(cpp|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(cpp|c|fortran|python|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OTHERS = ("c", "fortran", "python")  # languages.py of tests/interop runs these
 LINK = re.compile(r"\]\(([^):#]+)(?:#[^)]*)?\)")
 
 FILE_SCOPE = """#include <cleave/cleave.hpp>
@@ -83,10 +84,13 @@ def snippets_of(root, page):
     """All C++ blocks of a page."""
     text = page.read_text()
     flags = tuple(NEEDS.get(str(page.relative_to(root)), ((),))[0])
-    declared = ""
+    declared, before = "", ""
     found = []
     for match in BLOCK.finditer(text):
         kind, block = match.groups()
+        language, before = before, kind
+        if kind in OTHERS or kind == "output" and language in OTHERS:
+            continue
         where = f"{page.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 2}"
         opening = block.split(None, 1)[0] if block.strip() else ""
         if kind == "output":
