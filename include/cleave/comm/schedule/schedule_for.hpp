@@ -27,14 +27,15 @@ inline void append_call(Schedule& schedule, const Collective& c, const Topology&
   }
 }
 
-/// The schedule of calls that run together, which must outlive it. Where ranks share memory, it is
-/// one step.
+/// The schedule of calls that run together. Where ranks share memory, it is one step.
+/// @param calls      must outlive a schedule that runs
 /// @param allocates  false: for a schedule that is only printed
 inline Schedule schedule_for(std::span<const Collective> calls, const Topology& topology,
                              bool allocates = true) {
   Schedule schedule(allocates);
   if (topology.shares_memory) {
-    schedule.calls(StepAction::direct, RankLevel::group, calls);
+    if (allocates) schedule.calls(StepAction::direct, RankLevel::group, calls);
+    else schedule.direct(RankLevel::group, {calls.begin(), calls.end()});
     return schedule;
   }
   std::vector<Collective> packed, alone;
