@@ -14,7 +14,6 @@
 #pragma once
 
 #include <exception>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -155,11 +154,13 @@ void with_tensor(Vec v, const X& like, F&& f) {
                 "the vector has " + std::to_string(size) + " elements on this rank, the tensor " +
                     std::to_string(like.to_local().size()),
                 like.context());
-  PetscScalar* elements = nullptr;
-  check(VecGetArray(v, &elements));
-  const auto restore = [&](PetscScalar*) { VecRestoreArray(v, &elements); };
-  const std::unique_ptr<PetscScalar, decltype(restore)> held(elements, restore);
-  std::forward<F>(f)(detail::placed_as(like, elements));
+  struct Elements {
+    Vec of;
+    PetscScalar* data = nullptr;
+    ~Elements() { VecRestoreArray(of, &data); }  // also of a rank that has none
+  } elements{v};
+  check(VecGetArray(v, &elements.data));
+  std::forward<F>(f)(detail::placed_as(like, elements.data));
 }
 
 /// A matrix whose product with a vector is f(x, y): y = A x, both of them DTensors placed as

@@ -185,7 +185,7 @@ static void test_errors(cleave_mesh* mesh) {
   EXPECT_ERROR(cleave_array_create(mesh, "float32", 2, shape, "C0:0", &x), "a block from 1 to");
   EXPECT_ERROR(cleave_array_create(mesh, "float32", 2, shape, "", &x), "expected R, S, B, C or O");
   EXPECT_ERROR(cleave_array_create(mesh, "double", 2, shape, "R", &x),
-               "there is no element type 'double', but bool, int8");
+               "unknown element type 'double'; known are bool, int8");
   EXPECT_ERROR(cleave_array_create(mesh, "float32", 2, negative, "R", &x), "-5");
   EXPECT_ERROR(cleave_array_create(mesh, "float32", 9, shape, "R", &x), "9 dimensions");
   EXPECT_ERROR(cleave_array_create(NULL, "float32", 2, shape, "R", &x), "null pointer");

@@ -71,7 +71,8 @@ def add_cases(cases, name, output):
     """Adds the cases that a program of this folder has counted."""
     found = re.search(r"^cleave-cases: (\d+) passed, (\d+) failed, (\d+) skipped$", output,
                       re.MULTILINE)
-    if cases.check(name, found and found[2] == "0" and "\nstatus" not in output, output):
+    ran = found and int(found[1]) > 0 and found[2] == "0" and "\nstatus" not in output
+    if cases.check(name, ran, output):
         cases.passed += int(found[1]) - 1
 
 

@@ -77,7 +77,7 @@ inline DType type_of_name(const char* operation, std::string_view name) {
     if (name == cleave::detail::dtype_facts[i].name) return DType(i);
     names += (i > 0 ? ", " : "") + std::string(cleave::detail::dtype_facts[i].name);
   }
-  throw Error(operation, "there is no element type '" + std::string(name) + "', but " + names);
+  throw Error(operation, "unknown element type '" + std::string(name) + "'; known are " + names);
 }
 
 inline Shape shape_of_pointer(const char* operation, int dims, const std::int64_t* extents) {
