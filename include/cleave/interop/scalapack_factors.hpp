@@ -1,8 +1,7 @@
 // One large matrix, by ScaLAPACK, from any placement: scalapack::qr, scalapack::eigh.
 //
-//     // q[BC0,BC1], r[BC0,BC1] = scalapack::qr(a[S0,R])      an exchange of a, then p?gelqf,
-//     p?orglq
-//     // w[R], v[BC1,BC0] = scalapack::eigh(a[S0,R])          an exchange of a, then p?syevd
+//     // q[BC0,BC1], r[BC0,BC1] = scalapack::qr(a[S0,R])   exchange of a; p?gelqf, p?orglq
+//     // w[R], v[BC1,BC0] = scalapack::eigh(a[S0,R])       exchange of a; p?syevd
 //
 // Placements are those of scalapack_solvers.hpp. What rows hold is the transpose of a, to
 // ScaLAPACK: its factors l q are transposes of r and q.
@@ -52,9 +51,8 @@ namespace cleave::scalapack {
 ///              triangle whose diagonal is real and at least 0; dealt in blocks as the result of
 ///              scalapack::cholesky
 /// @collective  every rank of the mesh
-/// @cost        one redistribution or copy of a, a sum of k numbers; 4 m n k - 2 (m + n) k² + 4
-/// k³/3
-///              multiplications and additions, shared by the ranks. Has no gradient
+/// @cost        one redistribution or copy of a, a sum of k numbers; multiplications and additions
+///              shared by the ranks: 4 m n k - 2 (m + n) k² + 4 k³/3. Has no gradient
 /// @throws Error on every rank if the ranks are not MPI processes
 template <class T, class Mesh, class P>
 auto qr(const DTensor<T, 2, Mesh, P>& a) {
@@ -103,13 +101,11 @@ auto qr(const DTensor<T, 2, Mesh, P>& a) {
 ///
 /// @param a     [n, n], float, double or complex, under any placements. What is above the diagonal
 ///              is not read
-/// @return      a std::tuple of w [n], real, on every rank, and v [n, n], a vector per column,
-/// dealt
-///              in blocks; as it holds columns, placements are those of a transpose. @see eigh
+/// @return      a std::tuple of w [n], real, on every rank, and v [n, n], a vector per column; as
+///              it is dealt in blocks of columns, placements are those of a transpose. @see eigh
 /// @collective  every rank of the mesh
 /// @cost        one redistribution or copy of a; about 4 n³ multiplications and additions, shared
-/// by
-///              the ranks. Has no gradient
+///              by the ranks. Has no gradient
 /// @throws Error on every rank if the matrix is not square, has an element that is not finite, or
 ///              does not converge, or if the ranks are not MPI processes
 template <class T, class Mesh, class P>

@@ -237,8 +237,7 @@ auto solve(const DTensor<T, 2, Mesh, P>& a, const DTensor<T, 2, Mesh, Q>& b) {
 /// @cost        one redistribution or copy of a; 2 n³ multiplications and additions, shared by the
 ///              ranks. Has no gradient
 /// @throws Error on every rank if the matrix is not square or exactly singular, or the ranks are
-/// not
-///              MPI processes
+///              not MPI processes
 template <class T, class Mesh, class P>
 auto inv(const DTensor<T, 2, Mesh, P>& a) {
   detail::require_square_of_scalapack("scalapack::inv", a);
@@ -268,8 +267,7 @@ auto inv(const DTensor<T, 2, Mesh, P>& a) {
 /// @return      a DTensor without dimensions, the same on every rank; 1 for n = 0
 /// @collective  every rank of the mesh
 /// @cost        one redistribution or copy of a; 2 n³/3 multiplications and additions, shared by
-/// the
-///              ranks. Has no gradient
+///              the ranks. Has no gradient
 /// @throws Error on every rank if the matrix is not square, or the ranks are not MPI processes
 template <class T, class Mesh, class P>
 auto det(const DTensor<T, 2, Mesh, P>& a) {

@@ -47,8 +47,7 @@ class DimCut {
 
   /// @pre extent >= 0, parts > 0
   /// @throws Error if the owner of an Owned placement is not a rank of the axis, or the block or
-  /// the
-  ///         cut points are not known
+  ///         the cut points are not known
   constexpr DimCut(index_t extent, index_t parts, const Placement& how = Placement::shard(0))
       : extent_(std::uint64_t(extent)),
         parts_(std::uint64_t(parts)),

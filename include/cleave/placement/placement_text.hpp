@@ -106,8 +106,7 @@ class PlacementReader {
 /// @param operation  begins the message of an error
 /// @param mesh       the ranks along each axis; as many placements
 /// @throws Error     if the text is none, or names a dimension or rank that does not exist, with
-/// the
-///                   place in the text
+///                   the place in the text
 inline Layout layout_of_text(const char* operation, std::string_view text, int dims,
                              const Shape& mesh) {
   detail::PlacementReader reader(operation, text);
