@@ -140,9 +140,9 @@ auto solved_by_rows(const A& a, const auto& b) {
 /// @param b     [.., m, k], or [.., m], with the same batch dimensions
 /// @return      [.., n, k], or [.., n]; batches and k stay sharded as they are
 /// @collective  every rank of the mesh, if m or n is sharded: a and b are redistributed so that
-///              each rank has whole matrices, and its own right-hand sides. Of one matrix with m >= n,
-///              if its rows and those of b are cut alike and nothing else is, rows stay: as in qr,
-///              and a sum of n k elements
+///              each rank has whole matrices, and its own right-hand sides. Of one matrix with
+///              m >= n, if its rows and those of b are cut alike and nothing else is, rows stay: as
+///              in qr, and a sum of n k elements
 /// @cost        m n p - (m + n) p²/2 + p³/3 multiplications and additions, p = min(m, n), and
 ///              2 m n k per matrix, on every rank that has it
 /// @throws Error if a triangular factor of a matrix has a zero on its diagonal. Rounding may hide
