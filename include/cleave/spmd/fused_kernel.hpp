@@ -52,8 +52,9 @@ struct ConstantRun {
     return made;
   }();
 
-  /// Elements that are computed at a time: in registers, or in a first-level cache.
-  static constexpr index_t at_once = shape.calls_functions ? 256 : 16;
+  /// Elements that are computed at a time: in registers, or in a first-level cache. The former are
+  /// the blocks of map_row.
+  static constexpr index_t at_once = shape.calls_functions ? 256 : 32;
 
   static constexpr bool keeps_one_block(int array) {
     const int value = shape.value[std::size_t(array)];
@@ -104,7 +105,8 @@ struct RunKernel {
     constexpr FusedStep step = Run::shape.step[S];
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       const void* const in[] = {address<step.in[I]>(at, rows)...};
-      step.row(step.op, address<step.out>(at, rows), Run::at_once, in);
+      constexpr auto row = step.row;  // a direct call, which is inlined
+      row(step.op, address<step.out>(at, rows), Run::at_once, in);
     }(std::make_index_sequence<std::size_t(step.operands)>{});
   }
 };

@@ -167,7 +167,9 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
                            ResultDims{}, Types<T...>{}, Results{});
   }
 
-  static void row(const void* op, void* out, index_t n, const void* const* in) {
+  // kernels of several operations inline it
+  [[gnu::always_inline]] static void row(const void* op, void* out, index_t n,
+                                         const void* const* in) {
     [&]<std::size_t... I, class R>(std::index_sequence<I...>, Types<R>) {
       kernels::detail::map_row(*static_cast<const Op*>(op), static_cast<R*>(out), n,
                                RowOperand<T>::of(in[I])...);
