@@ -94,6 +94,8 @@ void check(World& world, const Mesh& mesh, P placements, index_t ranks) {
       const CommTrace trace(world);
       const auto both = qr(a);
       CHECK(trace.received_bytes() == (ranks - 1) * n * n * index_t(sizeof(T)));
+      CHECK(trace.to_string().find("redistribute") == std::string::npos);
+      CHECK((ranks == 1 || n == 0 || trace.to_string().find("  qr\n") != std::string::npos));
       return both;
     }();
     const auto& [q, r] = factors;

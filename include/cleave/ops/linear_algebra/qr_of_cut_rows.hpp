@@ -74,8 +74,8 @@ auto qr_of_cut_rows(const DTensor<T, 2, Mesh, Placements<P...>>& x) {
   std::fill_n(block.data(), block.size(), T(0));
   for (index_t i = 0; i < own_r.extent(0); ++i)
     for (index_t j = i; j < n; ++j) block(i, j) = own_r(i, j);
-  const auto all = Triangles::unchecked(block, mesh, {blocks * n, n})
-                       .redistribute(replicated_t<int(sizeof...(P))>{});
+  const auto all = redistribute_to<replicated_t<int(sizeof...(P))>>(
+      Triangles::unchecked(block, mesh, {blocks * n, n}), Factors::name);
 
   index_t height = 0, begin = 0;
   each_part_of_rows(x, [&](index_t, index_t rows, bool is_here) {
