@@ -1,0 +1,82 @@
+// Runs a kernel: the threads of a block one after the other, each until it ends or waits.
+//
+// Mistakes of device code are faults that name the kernel, block, thread and line of the PTX:
+// - an access that is not aligned to its size, or not within one allocation that is usable;
+// - an access to shared memory that another thread accesses between the same two barriers, if one
+//   of them writes and not both are atomic;
+// - a barrier that not all threads of the block reach, an instruction of a warp that not all
+//   threads of its mask reach;
+// - an instruction that the interpreter does not know, a thread that does not end.
+// Registers, local and shared memory contain a pattern until they are written.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ptx_module.hpp"
+
+namespace ptx {
+
+using Extents = std::array<std::uint32_t, 3>;
+
+/// A range of addresses.
+struct Range {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+
+  bool holds(std::uintptr_t address, std::size_t bytes) const {
+    return address >= begin && address <= end && bytes <= end - address;
+  }
+};
+
+struct Launch {
+  const Program* program = nullptr;
+  Extents grid{1, 1, 1};
+  Extents block{1, 1, 1};
+  std::vector<std::byte> parameters{};
+  /// The usable memory that holds an address; an empty range if none does.
+  std::function<Range(std::uintptr_t)> memory{};
+  /// Orders the numbers of blocks and, between barriers, of threads; may be empty.
+  std::function<void(std::span<std::uint32_t>)> reorder{};
+};
+
+/// The bytes of a kernel's parameters, from the addresses that a launch passes.
+std::vector<std::byte> pack_parameters(const Function& kernel, void* const* arguments);
+
+/// Runs all blocks. @return the number of instructions @throws Fault
+std::uint64_t run(const Launch& launch);
+
+/// Who accessed a byte of shared memory since the last barrier.
+struct Access {
+  static constexpr std::uint16_t nobody = 0xffff, several = 0xfffe;
+  std::uint32_t written_in = 0;  ///< epoch
+  std::uint32_t read_in = 0;
+  std::uint16_t writer = nobody;
+  std::uint16_t reader = nobody;
+  bool atomic = false;  ///< the last write
+};
+
+/// The block that is running.
+struct Block {
+  const Launch& launch;
+  Extents index{};
+  std::uint32_t threads = 0;
+  std::uint32_t epoch = 1;  ///< counts barriers
+  std::vector<std::uint64_t> shared{};
+  std::vector<Access> accesses{};  ///< to bytes of shared memory
+  std::array<Range, 4> known{};    ///< memory that was accessed last
+  std::size_t next_known = 0;
+
+  std::size_t shared_bytes() const { return accesses.size(); }
+  std::byte* shared_begin() { return reinterpret_cast<std::byte*>(shared.data()); }
+};
+
+/// Completes an instruction that the threads of a warp wait at. @throws Fault
+void exchange(std::span<Thread> warp);
+
+}  // namespace ptx

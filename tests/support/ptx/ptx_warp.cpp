@@ -1,0 +1,166 @@
+// Barriers, and exchanges between the threads of a warp (sections 9.7.9.6, 9.7.13).
+//
+// All threads of the mask stop at such an instruction; then it is executed for all of them.
+#include <algorithm>
+
+#include "ptx_decode.hpp"
+#include "ptx_grid.hpp"
+
+namespace ptx {
+namespace {
+
+enum Mode : std::uint8_t {
+  shuffle_up,
+  shuffle_down,
+  shuffle_xor,
+  shuffle_index,
+  vote_all,
+  vote_any,
+  vote_uniform,
+  vote_ballot,
+  reduce_add,
+  reduce_and,
+  reduce_or,
+  reduce_xor,
+  reduce_min_signed,
+  reduce_max_signed,
+  reduce_min,
+  reduce_max,
+  synchronize
+};
+
+const Instruction& pending(const Thread& t) { return t.next[-1]; }
+
+std::uint32_t operand(const Thread& t, int k) { return t.get<std::uint32_t>(pending(t).slot[k]); }
+
+/// The operand of the mask is the last one: `count` operands.
+std::uint32_t mask_of(const Thread& t) { return operand(t, pending(t).count - 1); }
+
+struct Lane {
+  Thread* thread;
+  std::uint32_t value;
+};
+
+void shuffle(Thread& t, std::uint32_t lane, std::span<const Lane> lanes, Mode mode) {
+  const Instruction& i = pending(t);
+  const int from = i.count == 6 ? 2 : 1;  // after d, or d and p
+  const std::uint32_t b = operand(t, from + 1) & 31, c = operand(t, from + 2);
+  const std::uint32_t segment = c >> 8 & 31;
+  const std::uint32_t most = (lane & segment) | (c & 31 & ~segment), least = lane & segment;
+  std::uint32_t source = mode == shuffle_up     ? lane - b
+                         : mode == shuffle_down ? lane + b
+                         : mode == shuffle_xor  ? lane ^ b
+                                                : least | (b & ~segment);
+  const bool inside =
+      mode == shuffle_up ? std::int32_t(source) >= std::int32_t(most) : source <= most;
+  if (!inside) source = lane;
+  if (source >= lanes.size() || lanes[source].thread == nullptr)
+    throw Fault("a shuffle reads lane " + std::to_string(source) + ", which is not in the mask");
+  t.set(i.slot[0], lanes[source].value);
+  if (i.count == 6) t.slots[i.slot[1]] = inside ? 1 : 0;
+}
+
+std::uint64_t combined(std::span<const Lane> lanes, Mode mode) {
+  std::uint32_t all = 0xffffffff, any = 0, differ = 0, ballot = 0, sum = 0;
+  std::uint32_t least = 0xffffffff, most = 0;
+  std::int32_t least_signed = 0x7fffffff, most_signed = -0x7fffffff - 1;
+  for (std::size_t k = 0; k < lanes.size(); ++k) {
+    if (lanes[k].thread == nullptr) continue;
+    const std::uint32_t x = lanes[k].value;
+    all &= x;
+    any |= x;
+    differ ^= x;
+    ballot |= (x & 1) << k;
+    sum += x;
+    least = std::min(least, x);
+    most = std::max(most, x);
+    least_signed = std::min(least_signed, std::int32_t(x));
+    most_signed = std::max(most_signed, std::int32_t(x));
+  }
+  switch (mode) {
+    case vote_all: return all & 1;
+    case vote_any: return any & 1;
+    case vote_uniform: return (all & 1) == (any & 1);
+    case vote_ballot: return ballot;
+    case reduce_add: return sum;
+    case reduce_and: return all;
+    case reduce_or: return any;
+    case reduce_xor: return differ;
+    case reduce_min: return least;
+    case reduce_max: return most;
+    case reduce_min_signed: return std::uint32_t(least_signed);
+    default: return std::uint32_t(most_signed);
+  }
+}
+
+bool complete(std::span<Thread> warp, const Thread& first) {
+  const std::uint32_t mask = mask_of(first);
+  for (std::size_t k = 0; k < 32; ++k) {
+    if ((mask >> k & 1) == 0) continue;
+    if (k >= warp.size() || warp[k].state != State::at_warp || warp[k].next != first.next ||
+        mask_of(warp[k]) != mask)
+      return false;
+  }
+  return (mask >> (first.number % 32) & 1) != 0;
+}
+
+const std::unordered_map<std::string, Mode>& modes() {
+  static const std::unordered_map<std::string, Mode> names = {
+      {"shfl.sync.up.b32", shuffle_up},          {"shfl.sync.down.b32", shuffle_down},
+      {"shfl.sync.bfly.b32", shuffle_xor},       {"shfl.sync.idx.b32", shuffle_index},
+      {"vote.sync.all.pred", vote_all},          {"vote.sync.any.pred", vote_any},
+      {"vote.sync.uni.pred", vote_uniform},      {"vote.sync.ballot.b32", vote_ballot},
+      {"redux.sync.add.s32", reduce_add},        {"redux.sync.add.u32", reduce_add},
+      {"redux.sync.and.b32", reduce_and},        {"redux.sync.or.b32", reduce_or},
+      {"redux.sync.xor.b32", reduce_xor},        {"redux.sync.min.s32", reduce_min_signed},
+      {"redux.sync.max.s32", reduce_max_signed}, {"redux.sync.min.u32", reduce_min},
+      {"redux.sync.max.u32", reduce_max},        {"bar.warp.sync", synchronize},
+  };
+  return names;
+}
+
+}  // namespace
+
+void wait_at_barrier(Thread& t, const Instruction&) { t.state = State::at_barrier; }
+void wait_at_warp(Thread& t, const Instruction&) { t.state = State::at_warp; }
+
+void exchange(std::span<Thread> warp) {
+  for (const Thread& first : warp) {
+    if (first.state != State::at_warp || !complete(warp, first)) continue;
+    const Mode mode = Mode(pending(first).mode);
+    const std::uint32_t mask = mask_of(first);
+    const int from = mode <= shuffle_index && pending(first).count == 6 ? 2 : 1;
+    std::vector<Lane> lanes(warp.size(), Lane{nullptr, 0});
+    for (std::size_t k = 0; k < warp.size(); ++k)
+      if ((mask >> k & 1) != 0)
+        lanes[k] = {&warp[k], mode == synchronize ? 0 : operand(warp[k], from)};
+    for (std::size_t k = 0; k < lanes.size(); ++k) {
+      Thread* const thread = lanes[k].thread;
+      if (thread == nullptr) continue;
+      if (mode <= shuffle_index) shuffle(*thread, std::uint32_t(k), lanes, mode);
+      else if (mode != synchronize) thread->slots[pending(*thread).slot[0]] = combined(lanes, mode);
+    }
+    for (const Lane& lane : lanes)
+      if (lane.thread != nullptr) lane.thread->state = State::running;
+    return;
+  }
+  throw Fault("not all threads of the mask reach this instruction of a warp");
+}
+
+bool decode_exchange(const Written& written, Instruction& instruction) {
+  std::string key(written.parts[0]);
+  for (std::size_t k = 1; k < written.parts.size(); ++k) key += '.' + std::string(written.parts[k]);
+  if (key == "bar.sync" || key == "barrier.sync" || key == "barrier.sync.aligned" ||
+      key == "bar.cta.sync" || key == "barrier.cta.sync" || key == "barrier.cta.sync.aligned") {
+    instruction.run = wait_at_barrier;
+    return written.operands == 1;
+  }
+  const auto found = modes().find(key);
+  if (found == modes().end()) return false;
+  instruction.run = wait_at_warp;
+  instruction.mode = found->second;
+  instruction.count = std::uint8_t(written.operands);
+  return true;
+}
+
+}  // namespace ptx
