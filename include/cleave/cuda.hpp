@@ -17,6 +17,7 @@
 
 // Kernels
 #include <cleave/kernels/cuda/arg_reduce_dim_cuda.hpp>
+#include <cleave/kernels/cuda/class_losses_cuda.hpp>
 #include <cleave/kernels/cuda/exact_sums_cuda.hpp>
 #if CLEAVE_HAS_CUFFT
 #include <cleave/kernels/cuda/fourier_lines_cuda.hpp>
@@ -34,6 +35,7 @@
 #include <cleave/kernels/cuda/strided_copy_cuda.hpp>
 #include <cleave/kernels/cuda/update_elements_cuda.hpp>
 #include <cleave/kernels/cuda/visit_boxes_cuda.hpp>
+#include <cleave/kernels/cuda/whole_rows_cuda.hpp>
 
 // Ranks
 #include <cleave/async/async_cuda.hpp>

@@ -1,9 +1,19 @@
 // The valid row indices of a table, and the rows that are local.
 #pragma once
 
+#include <limits>
+
 #include <cleave/core/config.hpp>
 
 namespace cleave::kernels {
+
+/// In place of the index of ignored rows: every row counts.
+inline constexpr index_t none_ignored = std::numeric_limits<index_t>::min();
+
+/// Whether a row of this class counts, where rows of the class `ignored` do not.
+CLEAVE_HOST_DEVICE constexpr bool is_counted(index_t index, index_t ignored) {
+  return index != ignored || ignored == none_ignored;
+}
 
 /// Valid indices are in [0, total); the local table has the rows from `first` on.
 struct RowRange {

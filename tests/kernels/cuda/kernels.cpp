@@ -13,3 +13,4 @@
 #include "test_reduce_views.cpp"
 #include "test_strided_copy.cpp"
 #include "test_update_elements.cpp"
+#include "test_whole_rows.cpp"
