@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Five ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config,
-by CMake's find_package, by a bare compiler command; each header-only and in compiled mode. Also
-checks what the linker reports for programs that use the compiled mode wrongly.
+"""Six ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config,
+by CMake's find_package and FetchContent, by a bare compiler command; each header-only and in
+compiled mode. Also checks what the linker reports for programs that use the compiled mode wrongly.
 
 usage: check.py SOURCE_ROOT MESON COMPILER
 """
@@ -21,6 +21,7 @@ from cases import Cases
 PROJECT = "tests/consumer/project"
 HEADER_ONLY, COMPILED = "header-only", "compiled"
 FOUND_BY_CMAKE = "found by CMake"
+FETCHED_BY_CMAKE = "fetched by CMake"
 EXPECTED = "total 180 on 4 ranks\n"  # 0..4, 10..14, 20..24
 
 
@@ -82,14 +83,21 @@ def by_pkg_config(tools, scratch, mode):
     return scratch / "consumer"
 
 
-def by_cmake(tools, scratch, mode):
-    prefix = pathlib.Path(tools.installed.result()["PKG_CONFIG_PATH"]).parents[2]
-    call("cmake", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
-         f"-DCMAKE_CXX_COMPILER={tools.compiler}",
+def built_by_cmake(tools, scratch, mode, option):
+    call("cmake", "-G", "Ninja", option, f"-DCMAKE_CXX_COMPILER={tools.compiler}",
          f"-DCLEAVE_TARGET=cleave::{'compiled' if mode == COMPILED else 'cleave'}",
          "-S", tools.source / PROJECT, "-B", scratch / "build")
     call("cmake", "--build", scratch / "build")
     return scratch / "build/consumer"
+
+
+def by_cmake(tools, scratch, mode):
+    prefix = pathlib.Path(tools.installed.result()["PKG_CONFIG_PATH"]).parents[2]
+    return built_by_cmake(tools, scratch, mode, f"-DCMAKE_PREFIX_PATH={prefix}")
+
+
+def by_fetch_content(tools, scratch, mode):
+    return built_by_cmake(tools, scratch, mode, f"-DCLEAVE_SOURCE={tools.source.resolve()}")
 
 
 def compiled_file(tools, scratch, name, mode):
@@ -125,6 +133,7 @@ WAYS = [
     ("installed, found by Meson", installed),
     ("by the flags of pkg-config", by_pkg_config),
     (FOUND_BY_CMAKE, by_cmake),
+    (FETCHED_BY_CMAKE, by_fetch_content),
     ("by a bare compiler command", by_bare_command),
 ]
 
@@ -164,7 +173,7 @@ def main(source, meson, compiler):
                 for mode in (HEADER_ONLY, COMPILED) for name, way in WAYS}
         wrong = [pool.submit(what_it_says, way, tools) for _, way, _ in MISTAKES]
         for (name, mode), output in said.items():
-            if name == FOUND_BY_CMAKE and not shutil.which("cmake"):
+            if name in (FOUND_BY_CMAKE, FETCHED_BY_CMAKE) and not shutil.which("cmake"):
                 cases.skip(f"the consumer works {name}, {mode}", "there is no cmake")
                 continue
             cases.check(f"the consumer works {name}, {mode}", output.result() == EXPECTED,
