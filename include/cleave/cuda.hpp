@@ -16,6 +16,7 @@
 #include <cleave/tensor/cuda/transfer.hpp>
 
 // Kernels
+#include <cleave/kernels/cuda/add_rows_cuda.hpp>
 #include <cleave/kernels/cuda/arg_reduce_dim_cuda.hpp>
 #include <cleave/kernels/cuda/class_losses_cuda.hpp>
 #include <cleave/kernels/cuda/exact_sums_cuda.hpp>

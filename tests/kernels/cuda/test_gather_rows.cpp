@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cleave/kernels/cuda/add_rows_cuda.hpp>
 #include <cleave/kernels/cuda/gather_rows_cuda.hpp>
 
 #include "placed.hpp"
@@ -98,6 +99,34 @@ TEST_CASE_TEMPLATE("rows are added where the indices say, others stay", T, std::
       CHECK(misadded<std::uint8_t, T>(Place::of(values, {1, 0}), Place::of(shape({6})),
                                       Place::of(table, {}, {0, 4})) == 0);
     }
+}
+
+TEST_CASE_TEMPLATE("values of one index are added in the order of their positions, rounded once", T,
+                   float, half, bfloat16) {
+  // Any other order, or rounding in between, gives other sums: large values cancel, small ones
+  // stay.
+  constexpr index_t count = 1500, cols = 3, rows = 4;
+  HostArray<T> elements(count * cols + 9);
+  HostArray<int> chosen(count + 10);
+  for (index_t i = 0; i < count; ++i) {
+    chosen[i] = int(i % 3);
+    for (index_t k = 0; k < cols; ++k)
+      elements[i * cols + k] = T(i % 7 == 0   ? 3000.0f
+                                 : i % 7 == 3 ? -3000.0f
+                                              : 0.01f * float(i % 11 + k));
+  }
+  const Placed<T> values(Place::of(shape({count, cols})), std::move(elements));
+  const Placed<int> indices(Place::of(shape({count})), std::move(chosen));
+  HostArray<T> zeros(rows * cols + 9);
+  const Placed<T> table(Place::of(shape({rows, cols})), std::move(zeros));
+  scatter_add_rows(On<Cuda>{}, values.read(), indices.read(), table.write(), {0, rows});
+  const HostArray<T> terms = values.values();
+  HostArray<float> sums(rows * cols);
+  HostArray<T> expected(rows * cols);
+  for (index_t i = 0; i < count; ++i)
+    for (index_t k = 0; k < cols; ++k) sums[i % 3 * cols + k] += float(terms[i * cols + k]);
+  for (index_t k = 0; k < rows * cols; ++k) expected[k] = T(sums[k]);
+  CHECK(table.wrong(expected) == 0);
 }
 
 TEST_CASE("an index that is out of range is reported; its row is zeros, or left out") {

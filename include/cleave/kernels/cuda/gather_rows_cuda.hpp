@@ -1,12 +1,10 @@
-// Gather, scatter-add and put on a GPU: rows of a table, selected by index, are read, added to or
-// replaced.
+// Gather and put on a GPU: rows of a table, selected by index, are read or replaced.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include <cleave/core/dtype.hpp>
-#include <cleave/kernels/cuda/atomic_add.hpp>
 #include <cleave/kernels/cuda/launch_kernel.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
@@ -23,7 +21,7 @@ namespace cuda::detail {
 /// (strides of 0 along r).
 enum RowArray { row_values, row_table, row_indices, row_arrays };
 
-enum class RowMove { gather, add, put };
+enum class RowMove { gather, put };
 
 /// @param cols    elements of the innermost loop, whose steps are runs
 /// @param packed  whether full runs are packs, both of values and of the table
@@ -46,11 +44,7 @@ __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arr
     const Run<width> table_run{packed, stride(row_table), count};
     T* value = values + at.offset[row_values] + k * stride(row_values);
     T* row = table + at.offset[row_table] + k * stride(row_table) + here * row_stride;
-    if constexpr (Move == RowMove::add) {
-      const Pack<T, width> addends = value_run.load(value);
-      for (index_t j = 0; found && j < width && j < count; ++j)
-        atomic_add(row + j * stride(row_table), addends.values[j]);
-    } else if constexpr (Move == RowMove::put) {
+    if constexpr (Move == RowMove::put) {
       if (found) table_run.store(row, value_run.load(value));
     } else {
       value_run.store(value, found ? table_run.load(row) : Pack<T, width>{});
@@ -118,23 +112,9 @@ std::optional<I> gather_rows(On<Cuda>, const Strided<const T>& table,
       cuda::detail::as_bytes(table.data), table.extents, table.strides, range);
 }
 
-/// table[indices[i..] - first, r..] += values[i.., r..], likewise; rows that are not local are
-/// skipped. The order is unspecified: if indices repeat, sums of floats differ by rounding between
-/// runs.
-///
-/// @param values   [i.., r..]
-/// @param table    [rows, r..]; overlaps neither
-template <class I, class T>
-std::optional<I> scatter_add_rows(On<Cuda>, const Strided<const T>& values,
-                                  const Strided<const I>& indices, const Strided<T>& table,
-                                  const RowRange& range) {
-  return cuda::detail::move_rows<cuda::detail::RowMove::add, I>(
-      const_cast<T*>(values.data), values.extents, values.strides, indices, table.data,
-      table.extents, table.strides, range);
-}
-
-/// table[indices[i..] - first, r..] = values[i.., r..], likewise. If indices repeat, any one of the
-/// values remains, possibly another one for each element.
+/// table[indices[i..] - first, r..] = values[i.., r..], likewise; rows that are not local are
+/// skipped. If indices repeat, any one of the values remains, possibly another one for each
+/// element.
 template <class I, class T>
 std::optional<I> put_rows(On<Cuda>, const Strided<const T>& values, const Strided<const I>& indices,
                           const Strided<T>& table, const RowRange& range) {

@@ -166,8 +166,8 @@ CLEAVE_USAGE(take_along_dim, "take_along_dim(x, indices, dim<0>{})")
 /// @param indices  integers in [0, extent); same extents as x
 /// @param extent   of dimension D of the result
 /// @return    the shape of x, except along D; Partial<Sum> on the axes that shard D in x
-/// @cost      as gather. On a GPU the order of floating-point additions is not fixed: sums differ
-///            by rounding from run to run
+/// @cost      as gather. On a GPU the indices are sorted, so that sums have the same bits in every
+///            run
 /// @throws Error as gather, or if extent is negative
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto scatter_add(const X& x, dim<D>, const I& indices, index_t extent) {

@@ -172,8 +172,7 @@ CLEAVE_USAGE(embedding, "embedding(weight, indices)")
 /// @param indices  [i..], integers in [0, extent)
 /// @param extent   of dimension D of the result
 /// @return    [.., extent, ..]; Partial<Sum> on the axes that shard indices
-/// @cost      on a GPU the order of floating-point additions is not fixed: sums differ by rounding
-///            from run to run
+/// @cost      on a GPU the indices are sorted, so that sums have the same bits in every run
 /// @throws Error as index_select, or if extent is negative
 template <class... R, AnyTensor X, int D, AnyTensor I>
 constexpr auto index_add(const X& x, dim<D>, const I& indices, index_t extent) {
