@@ -4,6 +4,7 @@
 // host memory, which the next wait on the host checks.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -29,14 +30,23 @@ struct IndexedCall {
   friend bool operator==(const IndexedCall&, const IndexedCall&) = default;
 };
 
-/// A copy of the call that is never freed, as graphs may refer to it; equal calls share a copy.
-inline const IndexedCall* remember(const IndexedCall& call) {
+inline const IndexedCall* remember_for_all(const IndexedCall& call) {
   static std::mutex mutex;
   static auto& calls = *new std::vector<std::unique_ptr<const IndexedCall>>;
   const std::lock_guard lock(mutex);
   for (const auto& known : calls)
     if (*known == call) return known.get();
   return calls.emplace_back(std::make_unique<const IndexedCall>(call)).get();
+}
+
+/// A copy of the call that is never freed, as graphs may refer to it; equal calls share a copy. The
+/// last calls of a thread are found without a lock.
+inline const IndexedCall* remember(const IndexedCall& call) {
+  static thread_local std::array<const IndexedCall*, 8> recent{};
+  static thread_local std::size_t next = 0;
+  for (const IndexedCall* known : recent)
+    if (known != nullptr && *known == call) return known;
+  return recent[next++ % recent.size()] = remember_for_all(call);
 }
 
 /// An out-of-range index found by a kernel. Written by one access, so that the host sees all or
