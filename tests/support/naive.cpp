@@ -85,15 +85,22 @@ Shape shape_of(const Indices& values) {
   return shape;
 }
 
-std::vector<Layout> layouts_over(int axes, const std::vector<Placement>& alphabet) {
+std::vector<Layout> layouts_over(const std::vector<std::vector<Placement>>& alphabets) {
   std::vector<Layout> result;
-  for (const Indices& choice : all_indices(Indices(std::size_t(axes), index_t(alphabet.size())))) {
+  Indices sizes;
+  for (const auto& alphabet : alphabets) sizes.push_back(index_t(alphabet.size()));
+  for (const Indices& choice : all_indices(sizes)) {
     Layout layout;
-    layout.axes = axes;
-    for (int a = 0; a < axes; ++a) layout[a] = alphabet[std::size_t(choice[std::size_t(a)])];
+    layout.axes = int(alphabets.size());
+    for (int a = 0; a < layout.axes; ++a)
+      layout[a] = alphabets[std::size_t(a)][std::size_t(choice[std::size_t(a)])];
     result.push_back(layout);
   }
   return result;
+}
+
+std::vector<Layout> layouts_over(int axes, const std::vector<Placement>& alphabet) {
+  return layouts_over(std::vector(std::size_t(axes), alphabet));
 }
 
 int addend(const Indices& index, const Indices& partial_coordinate) {

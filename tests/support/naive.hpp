@@ -35,6 +35,9 @@ Indices to_indices(const Shape& shape);
 
 Shape shape_of(const Indices& values);
 
+/// All layouts with placements from an alphabet per axis.
+std::vector<Layout> layouts_over(const std::vector<std::vector<Placement>>& alphabets);
+
 /// All layouts of `axes` axes with placements from an alphabet.
 std::vector<Layout> layouts_over(int axes, const std::vector<Placement>& alphabet);
 

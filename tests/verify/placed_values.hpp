@@ -168,14 +168,40 @@ inline std::vector<Placement> placements_of(DType type, Domain domain, int dims)
   return result;
 }
 
+/// Points at which a dimension is cut into parts of very different extents: ranks in even places
+/// have nothing, or the first has all but one index, the second that one, and the others nothing.
+inline Placement cuts_at(int d, index_t extent, index_t parts, bool is_first_empty) {
+  std::vector<index_t> points{0};
+  for (index_t left = extent, part = 0; part < parts; ++part) {
+    index_t own = left > 1 ? left - 1 : left;
+    if (is_first_empty) own = part % 2 == 0 ? 0 : (left + 1) / 2;
+    if (part + 1 == parts) own = left;
+    points.push_back(points.back() + own);
+    left -= own;
+  }
+  return Placement::cuts(d, detail::number_of_points(points));
+}
+
 /// The ways of cutting to test for a tensor on one axis of two ranks or more.
-inline std::vector<Placement> cuts_of(int dims) {
+inline std::vector<Placement> cuts_of(const naive::Indices& shape, index_t parts) {
   std::vector<Placement> result{Placement::replicate()};
-  for (int d = 0; d < dims; ++d)
+  for (int d = 0; d < int(shape.size()); ++d) {
+    const index_t extent = shape[std::size_t(d)];
     for (const Placement& cut :
-         {Placement::block_cyclic(d, 1), Placement::balanced(d), Placement::shard(d),
-          Placement::owned(1, d), Placement::block_cyclic(d, 2)})
+         {Placement::block_cyclic(d, 1), cuts_at(d, extent, parts, true), Placement::balanced(d),
+          Placement::shard(d), Placement::owned(1, d), cuts_at(d, extent, parts, false),
+          Placement::block_cyclic(d, 2)})
       result.push_back(cut);
+  }
+  return result;
+}
+
+/// The layouts to test for a tensor on a mesh: every way of cutting on every axis.
+inline std::vector<Layout> layouts_of_cuts(const naive::Indices& shape, const Shape& mesh) {
+  std::vector<std::vector<Placement>> alphabets;
+  for (const index_t parts : mesh) alphabets.push_back(cuts_of(shape, parts));
+  std::vector<Layout> result = naive::layouts_over(alphabets);
+  std::erase_if(result, [](const Layout& layout) { return !detail::cuts_come_first(layout); });
   return result;
 }
 

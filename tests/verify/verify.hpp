@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -98,15 +99,17 @@ class OnMesh {
     std::vector<std::vector<Layout>> choices;
     std::size_t count = 1;
     for (std::size_t i = 0; i < subject_.types.size(); ++i) {
-      choices.push_back(naive::layouts_over(
-          mesh_.extents().dims,
+      choices.push_back(
           choice_ == Choice::cuts
-              ? cuts_of(subject_.dims[i])
-              : placements_of(subject_.types[i], subject_.naive.domain_of(i), subject_.dims[i])));
+              ? layouts_of_cuts(shapes_[i], mesh_.extents())
+              : naive::layouts_over(mesh_.extents().dims,
+                                    placements_of(subject_.types[i], subject_.naive.domain_of(i),
+                                                  subject_.dims[i])));
       count *= choices.back().size();
     }
     std::size_t step = count <= most ? 1 : count / std::max<std::size_t>(most, 1);
-    if (step > 1) step |= 1;  // odd, so that all placements of the last operands occur
+    const auto skips = [&](const auto& choice) { return std::gcd(step, choice.size()) > 1; };
+    while (step > 1 && std::ranges::any_of(choices, skips)) ++step;  // all placements must occur
     for (std::size_t n = 0; n < count; n += step) {
       std::vector<Layout> layouts;
       std::size_t rest = n;
