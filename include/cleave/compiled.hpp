@@ -34,6 +34,7 @@
 #include <cleave/nn/checkpoint_body.hpp>
 #include <cleave/nn/safetensors_body.hpp>
 #include <cleave/ops/engine/call_context_body.hpp>
+#include <cleave/ops/products/contraction_plan_body.hpp>
 #include <cleave/ops/stencil/explain_stencil_body.hpp>
 #include <cleave/ops/stencil/field_window_body.hpp>
 #include <cleave/ops/stencil/filled_margin_body.hpp>

@@ -62,6 +62,8 @@ constexpr void each_product(const Visit& visit) {
       [](const auto& x, const auto& w) { return matmul(x, w); }));
   visit(listed<Crossed, SameTypes<2, double, Complex>, DimsOf<3, 3>>(
       CLEAVE_CALL_2(x, w, einsum("aij,kja->ik"_ein, x, w))));
+  visit(listed<ContractAll<decltype("ab,bc,cd->ad"_ein)>, SameTypes<3, double, Complex>,
+               DimsOf<2, 2, 2>>(CLEAVE_CALL_3(x, v, w, einsum("ab,bc,cd->ad"_ein, x, v, w))));
   visit(listed<Linear, SameTypes<3, double, float, Complex>, DimsOf<2, 2, 1>>(
       CLEAVE_CALL_3(x, weight, bias, linear(x, weight, bias))));
   visit(listed<Linear, SameTypes<3, double>, DimsOf<3, 2, 1>>(

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "../list/products.hpp"
 #include "operation.hpp"
@@ -23,13 +24,15 @@ inline Naive naive_of(ops::Matmul) {
 
 /// An Einstein sum given as text: "ij,jk->ik".
 inline Numbers naive_einsum(const std::string& text, const Arrays& x) {
-  const std::size_t arrow = text.find("->"), comma = text.find(',');
-  const std::array<std::string, 2> of{text.substr(0, comma),
-                                      text.substr(comma + 1, arrow - comma - 1)};
+  const std::size_t arrow = text.find("->");
+  std::vector<std::string> of(1);
+  for (const char c : text.substr(0, arrow))
+    if (c == ',') of.emplace_back();
+    else of.back() += c;
   const std::string result = text.substr(arrow + 2);
   std::string letters;
   naive::Indices extents;
-  for (std::size_t i = 0; i < 2; ++i)
+  for (std::size_t i = 0; i < of.size(); ++i)
     for (std::size_t d = 0; d < of[i].size(); ++d) {
       const std::size_t known = letters.find(of[i][d]);
       if (known == std::string::npos) letters += of[i][d], extents.push_back(x[i].shape[d]);
@@ -42,9 +45,11 @@ inline Numbers naive_einsum(const std::string& text, const Arrays& x) {
     return own;
   };
   Numbers y(at(result, extents, nullptr));
-  for (const naive::Indices& index : naive::all_indices(extents))
-    y.at(at(result, index, nullptr)) +=
-        x[0].at(at(of[0], index, &x[0])) * x[1].at(at(of[1], index, &x[1]));
+  for (const naive::Indices& index : naive::all_indices(extents)) {
+    auto product = x[0].at(at(of[0], index, &x[0]));
+    for (std::size_t i = 1; i < of.size(); ++i) product *= x[i].at(at(of[i], index, &x[i]));
+    y.at(at(result, index, nullptr)) += product;
+  }
   return y;
 }
 template <class Text, bool Repeats>
@@ -52,6 +57,13 @@ Naive naive_of(ops::Contract<Text, Repeats>) {
   return {[](const Arrays& x) { return naive_einsum(std::string(Text::text), x); }};
 }
 /// A composite operation has no letters; these are the letters of the text.
+template <class Text>
+Naive naive_of(ops::ContractAll<Text>) {
+  Naive naive{[](const Arrays& x) { return naive_einsum(std::string(Text::text), x); }};
+  for (int i = 0; i < Text::parts.operands; ++i)
+    naive.letters.emplace_back(std::string_view(Text::parts.operand[std::size_t(i)]));
+  return naive;
+}
 template <class Text>
 Naive naive_of(ops::ExactContract<Text>) {
   Naive naive = naive_of(ops::Contract<Text>{});

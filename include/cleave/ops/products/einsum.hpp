@@ -1,195 +1,24 @@
 // Products of arrays in Einstein notation: one letter per dimension; letters missing in the result
-// are summed over. Lowered to matrix products.
+// are summed over.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
-#include <cleave/kernels/contract.hpp>
-#include <cleave/ops/elementwise/arithmetic.hpp>
-#include <cleave/ops/elementwise/functions.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/usage.hpp>
+#include <cleave/ops/products/contract_all.hpp>
+#include <cleave/ops/products/contract_pair.hpp>
+#include <cleave/ops/products/contraction_plan.hpp>
+#include <cleave/ops/products/einsum_text.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
 namespace cleave {
 
 namespace detail {
-
-/// "ij,jk->ik", split into operands and result.
-struct EinsumText {
-  static constexpr int max_parts = 8;
-  std::array<RuleText, std::size_t(max_parts)> operand{};
-  RuleText result{};
-  int operands = 0;
-  bool is_wrong = false;
-
-  constexpr explicit EinsumText(std::string_view text) {
-    const std::size_t arrow = find(text, "->");
-    is_wrong = arrow == text.npos;
-    if (is_wrong) return;
-    std::string_view left = text.substr(0, arrow);
-    for (bool more = true; more && !is_wrong;) {
-      more = find(left, ",") != left.npos;
-      is_wrong = operands == max_parts;
-      if (!is_wrong) read(take_until(left, ","), operand[std::size_t(operands++)]);
-    }
-    read(trimmed(text.substr(arrow + 2)), result);
-    for (const char letter : std::string_view(result)) is_wrong = is_wrong || !somewhere(letter, 0);
-  }
-
-  static constexpr bool has(std::string_view text, char letter) {
-    for (const char c : text)
-      if (c == letter) return true;
-    return false;
-  }
-  /// Whether an operand from `first` on has the letter.
-  constexpr bool somewhere(char letter, int first) const {
-    for (int i = first; i < operands; ++i)
-      if (has(operand[std::size_t(i)], letter)) return true;
-    return false;
-  }
-
- private:
-  constexpr void read(std::string_view letters, RuleText& part) {
-    for (const char c : letters) {
-      is_wrong =
-          is_wrong || c < 'a' || c > 'z' || has(part, c) || part.size == std::size_t(max_dims);
-      if (is_wrong) return;
-      part += c;
-    }
-  }
-};
-
-}  // namespace detail
-
-/// The text of an einsum as a type: `"ij,jk->ik"_ein`.
-template <char... C>
-struct Einsum {
-  static constexpr char chars[]{C..., '\0'};
-  static constexpr std::string_view text{chars, sizeof...(C)};
-  static constexpr detail::EinsumText parts{text};
-  static_assert(
-      !parts.is_wrong,
-      "cleave: an einsum reads like \"ij,jk->ik\": a lower-case letter per dimension, "
-      "no letter twice in one operand or in the result, every letter of the result in some "
-      "operand");
-};
-
-namespace detail {
-
-/// The characters of a literal, as a template argument.
-template <std::size_t N>
-struct EinsumLiteral {
-  char chars[N]{};
-  consteval EinsumLiteral(const char (&text)[N]) {  // NOLINT(*explicit*)
-    for (std::size_t i = 0; i < N; ++i) chars[i] = text[i];
-  }
-};
-
-/// The Einsum of `Maker::text`, a RuleText.
-template <class Maker, std::size_t... I>
-constexpr auto einsum_of(std::index_sequence<I...>) {
-  return Einsum<Maker::text.text[I]...>{};
-}
-template <class Maker>
-constexpr auto einsum_of() {
-  return einsum_of<Maker>(std::make_index_sequence<Maker::text.size>{});
-}
-
-/// The einsums that compute the gradients of a product of two arrays: from the gradient of the
-/// result and the other array.
-template <class Text>
-class EinsumGradients {
-  struct OfLeft {
-    static constexpr RuleText text =
-        factors_text(Text::parts.result, Text::parts.operand[1], Text::parts.operand[0]);
-  };
-  struct OfRight {
-    static constexpr RuleText text =
-        factors_text(Text::parts.operand[0], Text::parts.result, Text::parts.operand[1]);
-  };
-
- public:
-  using Left = decltype(einsum_of<OfLeft>());
-  using Right = decltype(einsum_of<OfRight>());
-};
-
-/// The letters of "ij,jk->ik" in the order of the result, then those that are summed over.
-constexpr kernels::Contraction contraction_of(std::string_view text) {
-  Rule rule;
-  read_factors(rule, text);
-  kernels::Contraction letters;
-  const auto add = [&](int f) {
-    letters.index[std::size_t(letters.count++)] = {std::int8_t(rule.operand[0].dim_of(f)),
-                                                   std::int8_t(rule.operand[1].dim_of(f)),
-                                                   std::int8_t(rule.result[0].dim_of(f))};
-  };
-  for (int d = 0; d < rule.result[0].dims; ++d) add(rule.result[0].factor[std::size_t(d)]);
-  for (int f = 0; f < rule.factors; ++f)
-    if (rule.result[0].dim_of(f) < 0) add(f);
-  return letters;
-}
-
-}  // namespace detail
-
-namespace ops {
-
-/// A product of two arrays, in which each letter occurs in at least two of x, w and y.
-///
-///     // y[S0,R,R] = contract(x[S0,R,R], w[S0,R,R])    aij,ajk->aik    a batch
-///     // y[P]      = contract(x[S2], w[S1])            the same, summed over shards of j
-///
-/// @tparam Repeats  whether extents of 1 broadcast along the letters that all three have
-template <class Text, bool Repeats = false>
-struct Contract {
-  static constexpr const char* name = "einsum";
-  static constexpr const char* factors = Text::chars;
-  static constexpr const char* partials = "sum,R->sum; R,sum->sum; avg,R->avg; R,avg->avg";
-  static constexpr bool broadcasts = Repeats;
-
-  static constexpr kernels::Contraction letters = cleave::detail::contraction_of(Text::text);
-
-  static void kernel(const auto& on, const Task&, const auto& y, const auto& x, const auto& w) {
-    contract(on, letters, y, x, w);
-  }
-  // the gradient of each operand is the product of g and the other operand
-  static constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto&, const auto& w) {
-    return call_op(Contract<typename Gradients::Left, Repeats>{}, g, conj(w));
-  }
-  static constexpr auto gradient(wrt<1>, const auto& g, const auto&, const auto& x, const auto&) {
-    return call_op(Contract<typename Gradients::Right, Repeats>{}, conj(x), g);
-  }
-
- private:
-  using Gradients = cleave::detail::EinsumGradients<Text>;
-};
-
-}  // namespace ops
-
-namespace detail {
-
-/// The dimensions of `letters`, as a mask, that are in neither `other` nor `result`.
-constexpr unsigned letters_alone(std::string_view letters, std::string_view other,
-                                 std::string_view result) {
-  unsigned mask = 0;
-  for (std::size_t d = 0; d < letters.size(); ++d)
-    if (!EinsumText::has(other, letters[d]) && !EinsumText::has(result, letters[d]))
-      mask |= 1u << d;
-  return mask;
-}
-
-/// The letters without those of a mask of dimensions.
-constexpr RuleText letters_without(std::string_view letters, unsigned mask) {
-  RuleText text;
-  for (std::size_t d = 0; d < letters.size(); ++d)
-    if (!(mask >> d & 1u)) text += letters[d];
-  return text;
-}
 
 /// One operand: a sum, then a permutation to the order of the result.
 template <class Text>
@@ -226,32 +55,40 @@ struct EinsumOfTwo {
   }
 };
 
-/// More operands: the first two are multiplied, keeping the letters that are still needed.
+/// More operands, likewise.
 template <class Text>
-struct EinsumOfMore {
-  static constexpr RuleText joined = [] {
+struct EinsumOfAll {
+  /// The dimensions of operand i, as a mask, that neither another operand nor the result has.
+  static constexpr unsigned mask(int i) {
+    RuleText others = Text::parts.result;
+    for (int k = 0; k < Text::parts.operands; ++k)
+      if (k != i)
+        for (const char c : std::string_view(Text::parts.operand[std::size_t(k)]))
+          if (!EinsumText::has(others, c)) others += c;
+    return letters_alone(Text::parts.operand[std::size_t(i)], others, "");
+  }
+  static constexpr RuleText text = [] {
     RuleText letters;
-    for (int i = 0; i < 2; ++i)
-      for (const char c : std::string_view(Text::parts.operand[std::size_t(i)]))
-        if (!EinsumText::has(letters, c) &&
-            (EinsumText::has(Text::parts.result, c) || Text::parts.somewhere(c, 2)))
-          letters += c;
+    for (int i = 0; i < Text::parts.operands; ++i) {
+      if (i > 0) letters += ',';
+      letters += letters_without(Text::parts.operand[std::size_t(i)], mask(i));
+    }
+    letters += "->";
+    letters += Text::parts.result;
     return letters;
   }();
-  struct First {
-    static constexpr RuleText text =
-        factors_text(Text::parts.operand[0], Text::parts.operand[1], joined);
-  };
-  static constexpr RuleText text = [] {
-    RuleText rest = joined;
-    for (int i = 2; i < Text::parts.operands; ++i) {
-      rest += ',';
-      rest += Text::parts.operand[std::size_t(i)];
-    }
-    rest += "->";
-    rest += Text::parts.result;
-    return rest;
-  }();
+  using Op = ops::ContractAll<decltype(einsum_of<EinsumOfAll>())>;
+
+  template <class... R, std::size_t... I, class... X>
+  static constexpr auto call(const fewest_bytes& limits, std::index_sequence<I...>, const X&... x) {
+    return call_op<R...>(Op{{}, limits}, summed_over<mask(int(I))>(x)...);
+  }
+  template <class... R, std::size_t... I, class... X>
+  static ContractionPlan explain(const fewest_bytes& limits, std::index_sequence<I...>,
+                                 const X&... x) {
+    return Op::template explain<typename Request<R...>::asked>(limits,
+                                                               summed_over<mask(int(I))>(x)...);
+  }
 };
 
 template <class... X, std::size_t... I>
@@ -278,14 +115,18 @@ constexpr void verify_einsum() {
 ///     einsum("bik,bkj->bij"_ein, x, w)     // products of matrices
 ///     einsum("ij->ji"_ein, x)              // a transpose
 ///     einsum("ij,j->"_ein, x, y)           // all products, summed
+///     einsum("ab,bc,cd->ad"_ein, x, v, w)  // in the order that communicates least
 ///
 /// Letters missing in the result are summed over. Any dimension may be sharded; if a summed one is,
-/// the result is Partial<Sum>. Three or more arrays are multiplied from left to right.
+/// the result is Partial<Sum>. The placements of two operands alone decide how their product is
+/// computed. Three to eight operands are multiplied in pairs, in the order and with the placements
+/// between by which a rank receives the fewest bytes. @see plan_contractions, explain
 ///
 /// @return  an array with the dimensions after the arrow, in that order
 /// @collective every rank of the mesh, if an operand has to be redistributed
 /// @cost    matrix products; an operand is copied if its dimensions do not merge into rows and
-///          columns
+///          columns. Of three and more operands, the first call with some extents plans; gradients
+///          multiply anew, each by its own plan, and no product of operands is kept for them
 /// @throws Error if the extents of one letter differ
 template <class... R, char... C, AnyTensor X, AnyTensor... More>
   requires(!detail::asks_exact<R...>)
@@ -298,25 +139,45 @@ constexpr auto einsum(Einsum<C...>, const X& x, const More&... more) {
   } else if constexpr (sizeof...(More) == 1) {
     return detail::EinsumOfTwo<Text>::template call<R...>(x, more...);
   } else {
-    return [&]<class W, class... Rest>(const W& w, const Rest&... rest) {
-      using Steps = detail::EinsumOfMore<Text>;
-      const auto first = einsum(detail::einsum_of<typename Steps::First>(), x, w);
-      return einsum<R...>(detail::einsum_of<Steps>(), first, rest...);
-    }(more...);
+    return detail::EinsumOfAll<Text>::template call<R...>({}, std::index_sequence_for<X, More...>{},
+                                                          x, more...);
   }
+}
+
+/// The same of two to eight operands, planned by bytes also if there are two, where no product
+/// holds more than `limits.memory_limit` bytes on a rank. Placements that a program chooses at run
+/// time, and `explicit_communication`, leave nothing to plan; programs multiply from left to right.
+///
+/// @throws Error also if no plan keeps to the limit
+template <class... R, char... C, AnyTensor X, AnyTensor W, AnyTensor... More>
+constexpr auto einsum(Einsum<C...>, const fewest_bytes& limits, const X& x, const W& w,
+                      const More&... more) {
+  using Text = Einsum<C...>;
+  detail::verify_einsum<Text, X, W, More...>();
+  return detail::EinsumOfAll<Text>::template call<R...>(
+      limits, std::index_sequence_for<X, W, More...>{}, x, w, more...);
 }
 CLEAVE_USAGE(einsum, "einsum(\"ij,jk->ik\"_ein, x, w)")
 
-inline namespace literals {
-
-/// The text of an einsum: `"ij,jk->ik"_ein`.
-template <detail::EinsumLiteral Text>
-constexpr auto operator""_ein() {
-  return []<std::size_t... I>(std::index_sequence<I...>) {
-    return Einsum<Text.chars[I]...>{};
-  }(std::make_index_sequence<sizeof(Text.chars) - 1>{});
+/// The plan of such a call: orders, placements, bytes. Letters that only one operand has are summed
+/// over on each rank.
+///
+///     explain("ab,bc,cd->ad"_ein, fewest_bytes{}, x, v, w).text()
+///
+/// @param x  Tensors, or DTensors whose placements are constants of their types
+/// @collective none
+/// @throws Error as the call
+template <class... R, char... C, AnyTensor X, AnyTensor W, AnyTensor... More>
+ContractionPlan explain(Einsum<C...>, const fewest_bytes& limits, const X& x, const W& w,
+                        const More&... more) {
+  using Text = Einsum<C...>;
+  detail::verify_einsum<Text, X, W, More...>();
+  static_assert(!detail::has_open_layout<X> && !detail::has_open_layout<W> &&
+                    (!detail::has_open_layout<More> && ...),
+                "cleave: products with placements that are chosen at run time are not planned: "
+                "they are computed from left to right");
+  return detail::EinsumOfAll<Text>::template explain<R...>(
+      limits, std::index_sequence_for<X, W, More...>{}, x, w, more...);
 }
-
-}  // namespace literals
 
 }  // namespace cleave
