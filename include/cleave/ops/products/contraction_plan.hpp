@@ -85,7 +85,8 @@ struct ContractionCall {
 /// 033315, 2014). Where there are more than 1000 choices per product, an axis shards only factors
 /// that an operand or the result shards on it.
 ///
-/// @cost   grows with 3 ^ operands and (3 + factors) ^ axes: some milliseconds for three matrices on
+/// @cost   grows with 3 ^ operands and (3 + factors) ^ axes: some milliseconds for three matrices
+/// on
 ///         two axes; keep the plan
 /// @throws Error if all plans exceed the memory limit, or have arrays of more than 8 dimensions
 ContractionPlan plan_contractions(const ContractionCall& call, const ErrorContext& context);
