@@ -146,7 +146,7 @@ class LinesBy {
       strided_copy(view(in, lines, n_, step(x_.strides), x_.strides[d_]),
                    view(packed, lines, n_, 1, apart));
     transform_.interleaved(packed, lines, scratch_);
-    for (index_t i = 0; scale_ != 1 && i < n_ * apart; ++i) packed[i] *= scale_;
+    multiply(packed, n_ * apart, scale_);
     if (step(y_.strides) == 1) copy_rows(packed, apart, out, y_.strides[d_], n_, lines);
     else
       strided_copy(view(packed, lines, n_, 1, apart),
@@ -164,19 +164,22 @@ class LinesBy {
     const index_t in_length = x_.extents[d_], out_length = y_.extents[d_];
     const bool packs_x = kind_ == LineTransformKind::hermitian || !are_aligned(in, x_.strides) ||
                          static_cast<const void*>(in) == out || ends_.of_x != 1;
+    const bool copies_x = packs_x && x_.strides[d_] == 1;  // one at a time, into the L1 cache
     const bool packs_y = !are_aligned(out, y_.strides);
     In* const packed_in = reinterpret_cast<In*>(buffer_.data());
     Out* const packed_out = reinterpret_cast<Out*>(buffer_.data() + lines * apart());
-    const index_t in_apart =
-        packs_x ? apart() * index_t(sizeof(Complex) / sizeof(In)) : step(x_.strides);
+    const index_t in_apart = copies_x  ? 0
+                             : packs_x ? apart() * index_t(sizeof(Complex) / sizeof(In))
+                                       : step(x_.strides);
     const index_t out_apart =
         packs_y ? apart() * index_t(sizeof(Complex) / sizeof(Out)) : step(y_.strides);
-    if (packs_x)
+    if (packs_x && !copies_x)
       strided_copy(view(in, lines, in_length, step(x_.strides), x_.strides[d_]),
                    view(packed_in, lines, in_length, in_apart, 1));
     for (index_t r = 0; r < lines; ++r) {
       In* const from = (packs_x ? packed_in : const_cast<In*>(in)) + r * in_apart;
       Out* const to = (packs_y ? packed_out : out) + r * out_apart;
+      if (copies_x) std::copy_n(in + r * step(x_.strides), in_length, from);
       if constexpr (is_complex<In>)
         if (kind_ == LineTransformKind::hermitian) weigh(from);
       if constexpr (are_real) weigh_end(from, ends_.of_x, &Waves::is_end_in);
@@ -184,16 +187,21 @@ class LinesBy {
       if constexpr (are_real) weigh_end(to, ends_.of_y, &Waves::is_end_out);
       if constexpr (is_complex<Out>)
         if (kind_ == LineTransformKind::real) weigh(to);
-      for (index_t k = 0; scale_ != 1 && k < out_length; ++k) to[k] *= scale_;
+      multiply(to, out_length, scale_);
     }
     if (packs_y)
       strided_copy(view(packed_out, lines, out_length, out_apart, 1),
                    view(out, lines, out_length, step(y_.strides), y_.strides[d_]));
   }
 
-  void weigh(Complex* line) const {
-    for (index_t k = 1; inner_ != 1 && k < n_ - k; ++k) line[k] *= inner_;
+  /// Vectorised: no element can be an alias of `factor`, a copy.
+  template <class E>
+  static void multiply(E* x, index_t count, T factor) {
+    if (factor == 1) return;
+    for (index_t k = 0; k < count; ++k) x[k] *= factor;
   }
+
+  void weigh(Complex* line) const { multiply(line + 1, (n_ - 1) / 2, inner_); }
 
   void weigh_end(T* line, double factor, bool (Waves::*is_end)(index_t, index_t) const) const {
     if (factor == 1) return;
