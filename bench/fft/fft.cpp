@@ -1,7 +1,9 @@
 // Fourier transforms of cubes of doubles there and back, complex and real: on one core against
 // FFTW's plan of three dimensions, with FFTW below and with the kernel of our own; on several
-// processes in slabs, which stay exchanged in between, against FFTW-MPI with transposed output if
-// it is installed. FFTW plans by FFTW_ESTIMATE everywhere.
+// processes in slabs, which stay exchanged in between, against FFTW-MPI with transposed output and
+// SpFFT if they are installed. FFTW plans by FFTW_ESTIMATE everywhere.
+//
+// `fft seconds` prints instead the median seconds of each cube, for fft_by_dtfft.py to compare.
 #include <algorithm>
 #include <array>
 #include <complex>
@@ -20,6 +22,9 @@
 #include <fftw3-mpi.h>
 #elif CLEAVE_HAS_FFTW
 #include <fftw3.h>
+#endif
+#if CLEAVE_BENCH_SPFFT
+#include <spfft/spfft.hpp>
 #endif
 
 #include "../in_turn.hpp"
@@ -150,13 +155,69 @@ class FftwMpi {
 };
 #endif
 
-void measure_together(World& world, index_t n) {
+#if CLEAVE_BENCH_SPFFT
+/// SpFFT of all modes: elements in slabs of layers, modes in sticks of whole columns of layers.
+class Spfft {
+ public:
+  Spfft(const World& world, index_t n, bool is_real)
+      : columns_(part(world, n) * (is_real ? n / 2 + 1 : n)),
+        modes_(std::size_t(columns_ * n)),
+        transform_(transform(world, n, is_real)) {
+    double* const x = transform_.space_domain_data(SPFFT_PU_HOST);
+    std::fill_n(x, part(world, n) * n * n * (is_real ? 1 : 2), 0.5);
+  }
+  void operator()() const {
+    double* const modes = reinterpret_cast<double*>(modes_.data());
+    transform_.forward(SPFFT_PU_HOST, modes, SPFFT_NO_SCALING);
+    transform_.backward(modes, SPFFT_PU_HOST);
+  }
+
+ private:
+  static index_t first(const World& world, index_t n) { return world.rank() * n / world.size(); }
+  static index_t part(const World& world, index_t n) {
+    return (world.rank() + 1) * n / world.size() - first(world, n);
+  }
+  spfft::Transform transform(const World& world, index_t n, bool is_real) const {
+    const int m = int(n), width = is_real ? m / 2 + 1 : m, row = int(first(world, n));
+    std::vector<int> indices;
+    for (int column = 0; column < int(columns_); ++column)
+      for (int z = 0; z < m; ++z)
+        for (const int i : {column % width, row + column / width, z}) indices.push_back(i);
+    return {1,
+            MPI_COMM_WORLD,
+            SPFFT_EXCH_DEFAULT,
+            SPFFT_PU_HOST,
+            is_real ? SPFFT_TRANS_R2C : SPFFT_TRANS_C2C,
+            m,
+            m,
+            m,
+            int(part(world, n)),
+            int(columns_) * m,
+            SPFFT_INDEX_TRIPLETS,
+            indices.data()};
+  }
+
+  index_t columns_;
+  mutable std::vector<Complex> modes_;
+  mutable spfft::Transform transform_;
+};
+#endif
+
+/// @param prints_seconds  whether to print those of our transforms only
+void measure_together(World& world, index_t n, bool prints_seconds) {
   const auto mesh = init_device_mesh<dp>(world, {world.size()});
   const std::string ranks = std::to_string(world.size()) + "x1";
   const auto x = full<Complex>({n, n, n}, Complex(0.5), mesh, Shard<0>{});
   const auto numbers = full<double>({n, n, n}, 0.5, mesh, Shard<0>{});
   const auto both = [&] { (void)ifft(fft(x, all), all); };
   const auto both_real = [&] { (void)irfft(rfft(numbers, all), all); };
+  if (prints_seconds) {
+    both(), both_real();
+    const auto times = bench::in_turn(turns_of(n), both, both_real);
+    if (world.rank() == 0)
+      std::printf("c2c_%d %.6f\nr2c_%d %.6f\n", int(n), times[0], int(n), times[1]);
+    return;
+  }
   {
     const index_t own = world.rank() == 0 ? n : 0;
     const Tensor<Complex, 3> whole = filled<Complex>({own, own, own});
@@ -168,15 +229,19 @@ void measure_together(World& world, index_t n) {
         both);
     print(world, ranks + ".speedup", n, "c2c", bench::ratio_of(times, 1));
   }
+  [[maybe_unused]] const auto compare = [&](const char* name, const auto& make) {
+    const auto ratio = [&](bool is_real, const auto& ours) {
+      const auto other = make(is_real);
+      print(world, ranks + "." + name, n, is_real ? "r2c" : "c2c",
+            bench::ratio_of(bench::times_in_turn(turns_of(n), other, ours), 1));
+    };
+    ratio(false, both), ratio(true, both_real);
+  };
 #if CLEAVE_BENCH_FFTW_MPI
-  {
-    const FftwMpi fftw(n, false);
-    print(world, ranks + ".vs_fftw_mpi", n, "c2c",
-          bench::ratio_of(bench::times_in_turn(turns_of(n), fftw, both), 1));
-  }
-  const FftwMpi fftw(n, true);
-  print(world, ranks + ".vs_fftw_mpi", n, "r2c",
-        bench::ratio_of(bench::times_in_turn(turns_of(n), fftw, both_real), 1));
+  compare("vs_fftw_mpi", [&](bool is_real) { return FftwMpi(n, is_real); });
+#endif
+#if CLEAVE_BENCH_SPFFT
+  compare("vs_spfft", [&](bool is_real) { return Spfft(world, n, is_real); });
 #endif
 }
 
@@ -185,14 +250,21 @@ void measure_together(World& world, index_t n) {
 int main(int argc, char** argv) {
   const boost::mpi::environment environment(argc, argv);
   World world(mpi_communicator(MPI_COMM_WORLD));
+  const bool prints_seconds = argc > 1 && std::string(argv[1]) == "seconds";
+  [[maybe_unused]] const auto omit = [&](const char* what, const char* package) {
+    if (world.rank() == 0 && !prints_seconds)
+      std::fprintf(stderr, "fft.*.%s omitted: %s is missing\n", what, package);
+  };
 #if CLEAVE_BENCH_FFTW_MPI
   fftw_mpi_init();
 #else
-  if (world.rank() == 0)
-    std::fprintf(stderr, "fft.*.vs_fftw_mpi omitted: libfftw3-mpi-dev is missing\n");
+  omit("vs_fftw_mpi", "libfftw3-mpi-dev");
+#endif
+#if !CLEAVE_BENCH_SPFFT
+  omit("vs_spfft", "libspfft-dev");
 #endif
   for (const index_t n : {128, 256}) {
-    if (world.size() > 1) measure_together(world, n);
+    if (world.size() > 1) measure_together(world, n, prints_seconds);
 #if CLEAVE_HAS_FFTW
     else measure_alone(world, n);
 #endif
