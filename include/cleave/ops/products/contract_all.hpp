@@ -236,6 +236,12 @@ struct ContractAll : Composite {
   template <class Asked, class... X>
   constexpr auto body(const Asked& request, const X&... x) const {
     using First = cleave::detail::first_tensor_t<X...>;
+    static_assert((is_tensor<X> && ...) || (!is_tensor<X> && ...),
+                  "cleave: an operation mixes a Tensor with DTensors; place the Tensor first "
+                  "(distribute_tensor, from_local)");
+    static_assert(
+        (cleave::detail::on_mesh<typename cleave::detail::MeshOf<X...>::type, X>() && ...),
+        "cleave: the operands of an operation are on meshes of different types");
     if constexpr (is_tensor<First>) {
       return run_local(x...);
     } else if constexpr (is_dtensor<First>) {

@@ -86,8 +86,7 @@ struct ContractionCall {
 /// that an operand or the result shards on it.
 ///
 /// @cost   grows with 3 ^ operands and (3 + factors) ^ axes: some milliseconds for three matrices
-/// on
-///         two axes; keep the plan
+///         on two axes; keep the plan
 /// @throws Error if all plans exceed the memory limit, or have arrays of more than 8 dimensions
 ContractionPlan plan_contractions(const ContractionCall& call, const ErrorContext& context);
 
