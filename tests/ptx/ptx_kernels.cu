@@ -2,8 +2,6 @@
 #include <complex>
 #include <cstdint>
 
-#include <cleave/core/dtype.hpp>
-#include <cleave/kernels/cuda/atomic_add.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
 #include <cleave/kernels/cuda/tiled_gemm.hpp>
 
@@ -20,22 +18,14 @@ template __global__ void tiled_gemm_kernel<std::int64_t>(kernels::Matrix<const s
 using namespace cleave;
 using Complex = std::complex<double>;
 
-template <class T>
-__device__ void scatter(T* to, const std::int32_t* at, const T* x, int n) {
-  const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i < n) cuda::detail::atomic_add(to + at[i], x[i]);
-}
-
 extern "C" {
 
-__global__ void scatter_bf16(bfloat16* to, const std::int32_t* at, const bfloat16* x, int n) {
-  scatter(to, at, x, n);
-}
-__global__ void scatter_half(half* to, const std::int32_t* at, const half* x, int n) {
-  scatter(to, at, x, n);
-}
 __global__ void scatter_complex(Complex* to, const std::int32_t* at, const Complex* x, int n) {
-  scatter(to, at, x, n);
+  const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= n) return;
+  auto* const parts = reinterpret_cast<double*>(to + at[i]);
+  atomicAdd(parts, x[i].real());
+  atomicAdd(parts + 1, x[i].imag());
 }
 __global__ void multiply(Complex* out, const Complex* a, const Complex* b) {
   out[threadIdx.x] = kernels::times(a[threadIdx.x], b[threadIdx.x]);
@@ -52,6 +42,10 @@ __global__ void warp_sums(std::int32_t* out, const std::int32_t* x) {
 __global__ void copy_packs(float* to, const float* from, int shift) {
   const int at = int(threadIdx.x) * 4;
   cuda::detail::store_pack(to + at, cuda::detail::load_pack<4>(from + at + shift));
+}
+__global__ void copy_elements(float* to, const float* from) {  // four accesses, not one
+  const int at = int(threadIdx.x) * 4 + 1;
+  for (int k = 0; k < 4; ++k) to[at + k] = from[at + k];
 }
 __global__ void reverse_block(std::int32_t* x, bool waits) {
   __shared__ std::int32_t held[128];

@@ -10,7 +10,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cleave/core/dtype.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/matrix.hpp>
 
@@ -139,9 +138,7 @@ TEST_CASE("a product of integers as compiled for a device has the values of thre
   }
 }
 
-TEST_CASE("atomic additions of 2, 4 and 8 bytes lose nothing") {
-  check_scatter<half>("scatter_half", 200, 7);
-  check_scatter<bfloat16>("scatter_bf16", 200, 7);
+TEST_CASE("atomic additions lose nothing") {
   check_scatter<std::complex<double>>("scatter_complex", 130, 5);
 }
 
