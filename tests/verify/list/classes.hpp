@@ -11,6 +11,9 @@
 namespace cleave::ops {
 
 using ExactClassParts = PartsOf<ExactCrossEntropy, ExactLogSoftmax>;
+using SoftmaxSlopeParts = PartsOf<Softmax<0>, SoftmaxSlope<0, false>, SoftmaxSlopeOfRows<0, false>>;
+using ClassLossParts = PartsOf<CrossEntropy, ClassLosses, ClassLossesOfRows, ClassSlopes,
+                               ClassSlopesOfRows, detail::IsCounted, detail::CountedClass>;
 
 }  // namespace cleave::ops
 

@@ -10,7 +10,7 @@
 namespace cleave::ops {
 
 using LossParts = PartsOf<BinaryCrossEntropy<Reduction::mean>, detail::BinaryCrossEntropyTerm,
-                          detail::LogitCrossEntropyTerm, detail::IsCounted, detail::CountedClass>;
+                          detail::LogitCrossEntropyTerm>;
 
 namespace listing {
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <type_traits>
 
 #include <cleave/core/shape.hpp>
 #include <cleave/kernels/dense.hpp>
@@ -87,8 +88,8 @@ struct CommonRow {
 /// @param y         row-major and contiguous
 /// @cost            a copy of x, if its rows are not contiguous
 template <bool Centers, class T, class... Affine>
-void norm_rows(double epsilon, const Strided<T>& y, const Strided<const T>& x,
-               const Affine&... weight_and_bias) {
+void norm_rows(On<Host>, std::bool_constant<Centers>, double epsilon, const Strided<T>& y,
+               const Strided<const T>& x, const Affine&... weight_and_bias) {
   if (x.extents.product() == 0) return;
   const int last = x.extents.dims - 1;
   const index_t n = x.extents[last];
@@ -113,8 +114,8 @@ void norm_rows(double epsilon, const Strided<T>& y, const Strided<const T>& x,
 ///
 /// @param weight  the weight passed to norm_rows, if any
 template <bool Centers, class T, class... Weight>
-void norm_slopes(double epsilon, const Strided<T>& dx, const Strided<const T>& g,
-                 const Strided<const T>& x, const Weight&... weight) {
+void norm_slopes(On<Host>, std::bool_constant<Centers>, double epsilon, const Strided<T>& dx,
+                 const Strided<const T>& g, const Strided<const T>& x, const Weight&... weight) {
   if (x.extents.product() == 0) return;
   const int last = x.extents.dims - 1;
   const index_t n = x.extents[last];

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <type_traits>
 #include <vector>
 
 #include <cleave/core/shape.hpp>
@@ -97,6 +98,13 @@ void softmax_row(const T* x, T* y, index_t n) {
     const T total = detail::reduce_row<Sum, T>(y, n, 1);
     for (index_t i = 0; i < n; ++i) y[i] /= total;
   }
+}
+
+/// y = softmax(x) along dimension d, or its logarithm.
+template <bool Logarithm, class T>
+void softmax_rows(On<Host>, std::bool_constant<Logarithm>, const Strided<const T>& x, int d,
+                  const Strided<T>& y) {
+  each_whole_row(x, y, d, &softmax_row<Logarithm, T>);
 }
 
 }  // namespace cleave::kernels

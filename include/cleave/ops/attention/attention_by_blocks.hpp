@@ -124,8 +124,8 @@ constexpr auto attention_scores(const Q& q, const K& k, const M& mask) {
 /// else `parts(q, k, v)`.
 template <unsigned OfQueries, unsigned OfKeysAndValues, class Q, class K, class V>
 constexpr auto by_keys(const Q& q, const K& k, const V& v, const auto& whole, const auto& parts) {
-  if constexpr (!(may_be_whole<OfQueries, Q>() && may_be_whole<OfKeysAndValues, K>() &&
-                  may_be_whole<OfKeysAndValues, V>())) {
+  if constexpr (!(is_on_host<Q> && may_be_whole<OfQueries, Q>() &&
+                  may_be_whole<OfKeysAndValues, K>() && may_be_whole<OfKeysAndValues, V>())) {
     return parts(q, k, v);
   } else if constexpr (call_level<Q> == 2 && call_level<K> == 2 && call_level<V> == 2) {
     return q.is_whole(OfQueries) && k.is_whole(OfKeysAndValues) && v.is_whole(OfKeysAndValues)

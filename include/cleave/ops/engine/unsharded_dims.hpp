@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include <cleave/core/dtype.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/ops/engine/operand.hpp>
 
@@ -20,20 +21,30 @@ constexpr bool may_shard() {
   else return true;
 }
 
-/// Whether x is on the host and, by its type, each rank may have the dimensions of the mask whole.
+template <class X>
+inline constexpr bool is_on_host = std::is_same_v<typename innermost_t<X>::device_type, Host>;
+
+/// Whether, by the type of x, each rank may have the dimensions of the mask whole.
 template <unsigned Mask, class X>
 constexpr bool may_be_whole() {
   using Plain = innermost_t<X>;
-  return std::is_same_v<typename Plain::device_type, Host> &&
-         (call_level<Plain> == 2 || !may_shard<Mask, Plain>());
+  return call_level<Plain> == 2 || !may_shard<Mask, Plain>();
 }
 
-/// `whole(x)` where a host kernel for float or double can compute rows of x along dimension D, else
-/// `parts(x)`.
-template <int D, class X>
-constexpr auto by_rows(const X& x, const auto& whole, const auto& parts) {
-  constexpr bool can = std::is_floating_point_v<typename X::value_type> && call_level<X> <= 2;
-  if constexpr (!can) return parts(x);
+/// Whether kernels compute whole rows of such elements: of float and double, on GPUs also of 16-bit
+/// floats.
+template <class X>
+inline constexpr bool has_row_kernels =
+    is_on_host<X> ? std::is_floating_point_v<typename X::value_type>
+                  : std::is_floating_point_v<accumulator_t<typename X::value_type>>;
+
+/// `whole(x)` where a kernel can compute rows of x along dimension D, else `parts(x)`, which is
+/// differentiable: also where gradients of x or of other operands are tracked.
+template <int D, class X, class... Others>
+constexpr auto by_rows(const X& x, const auto& whole, const auto& parts, const Others&...) {
+  constexpr bool is_tracked = ((call_level<X> > 2) || ... || (call_level<Others> > 2));
+  if constexpr (is_tracked) return parts(x);
+  else if constexpr (!has_row_kernels<X>) return parts(x);
   else if constexpr (!may_be_whole<(1u << D), X>()) return parts(x);
   else if constexpr (call_level<X> == 2) return x.is_whole(1u << D) ? whole(x) : parts(x);
   else return whole(x);

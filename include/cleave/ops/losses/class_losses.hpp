@@ -12,7 +12,7 @@
 #include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/ops/elementwise/where.hpp>
 #include <cleave/ops/engine/usage.hpp>
-#include <cleave/ops/indices/one_hot.hpp>
+#include <cleave/ops/losses/cross_entropy.hpp>
 #include <cleave/ops/losses/mse_loss.hpp>
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
@@ -21,51 +21,7 @@
 
 namespace cleave {
 
-/// Options of classification losses.
-struct ClassLoss {
-  double label_smoothing = 0;   ///< fraction of the target spread evenly over all classes
-  index_t ignore_index = -100;  ///< rows of this class do not count
-};
-
 namespace detail {
-
-/// Whether a row counts, that is, is not ignored.
-struct IsCounted : Elementwise {
-  index_t ignored = -100;
-
-  static constexpr const char* name = "is_counted";
-  template <class I>
-  CLEAVE_HOST_DEVICE bool operator()(const I& index) const {
-    return index_t(index) != ignored;
-  }
-};
-
-/// The class of a row; an arbitrary valid one for rows that do not count.
-struct CountedClass : Elementwise {
-  index_t ignored = -100;
-
-  static constexpr const char* name = "counted_class";
-  template <class I>
-  CLEAVE_HOST_DEVICE I operator()(const I& index) const {
-    return index_t(index) != ignored ? index : I(0);
-  }
-};
-
-/// Which rows count, broadcast to y: [n, c], with its placements.
-template <class Y, class C>
-constexpr auto counted_rows(const Y& y, const C& classes, const ClassLoss& options) {
-  return broadcast_dims<2u>(call_op(IsCounted{{}, options.ignore_index}, classes), y);
-}
-
-/// -y[n, classes[n]], 0 for rows that do not count. Elements are selected, not multiplied by 0 or
-/// 1, because the other elements may be infinite.
-template <class Y, class C>
-constexpr auto row_losses(const Y& y, const C& classes, const ClassLoss& options) {
-  const auto valid = call_op(CountedClass{{}, options.ignore_index}, classes);
-  const auto own = call_as(like(y), ops::OneHot<bool>{shape_of(y)[1]}, valid);
-  const auto chosen = where(own, counted_rows(y, classes, options), false);
-  return neg(sum(where(chosen, y, 0), dim<1>{}));
-}
 
 template <Reduction By, class Losses, class C>
 constexpr auto reduced_rows(const Losses& losses, const C& classes, const ClassLoss& options) {
@@ -99,17 +55,8 @@ struct ClassCrossEntropy : Composite {
 
   static constexpr const char* name = "cross_entropy";
   constexpr auto body(const auto& logits, const auto& classes) const {
-    using T = typename std::remove_cvref_t<decltype(logits)>::value_type;
-    const auto y = log_softmax(logits, dim<1>{});
-    const auto chosen = cleave::detail::row_losses(y, classes, options);
-    if (options.label_smoothing == 0)
-      return cleave::detail::reduced_rows<By>(chosen, classes, options);
-    const double smoothing = options.label_smoothing;
-    const auto counted = where(cleave::detail::counted_rows(y, classes, options), y, 0);
-    const auto even = mul(sum(counted, dim<1>{}),
-                          cleave::detail::converted<T>(smoothing / double(shape_of(y)[1])));
-    const auto smooth = sub(mul(chosen, cleave::detail::converted<T>(1 - smoothing)), even);
-    return cleave::detail::reduced_rows<By>(smooth, classes, options);
+    return cleave::detail::reduced_rows<By>(cleave::detail::class_losses(logits, classes, options),
+                                            classes, options);
   }
 };
 

@@ -1,6 +1,6 @@
 // Layer norm and RMS norm: normalise rows along the last dimension to mean 0 and variance 1, or to
-// mean square 1. If rows are not sharded, on the host, one kernel normalises a row while it is in
-// cache; if rows are sharded, ranks exchange one or two numbers per row.
+// mean square 1. If rows are not sharded, one kernel normalises them; if they are, ranks exchange
+// one or two numbers per row.
 //
 //     // y[S0,R] = layer_norm(x[S0,R], weight[R,R], bias[R,R])      no communication
 //     // y[R,S1] = layer_norm(x[R,S1], weight[R,S0], bias[R,S0])    two all-reduces
@@ -12,6 +12,7 @@
 
 #include <cleave/kernels/host/norm_rows.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/ops/elementwise/functions.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/dim.hpp>
@@ -51,6 +52,21 @@ constexpr auto row_means(const X& x) {
   return broadcast_dims<mask>(resolve(call_op(ops::Mean<mask>{reduced_count<mask>(x)}, x)), x);
 }
 
+/// Whether, by the type of x, one kernel computes rows of 16-bit elements: each is rounded once.
+template <class X>
+constexpr bool norms_sixteen_bits() {
+  using Plain = innermost_t<X>;
+  if constexpr (is_on_host<X> || call_level<Plain> > 1) return false;
+  else return !may_shard<row_mask<X>, Plain>();
+}
+
+/// x with elements of type A.
+template <class A, class X>
+constexpr auto in_type(const X& x) {
+  if constexpr (std::is_same_v<typename X::value_type, A>) return x;
+  else return cast<A>(x);
+}
+
 /// x minus the mean of each row, if rows are centered.
 template <bool Centers, class X>
 constexpr auto centered_rows(const X& x) {
@@ -81,11 +97,11 @@ struct OnWholeRows {
   }
 };
 
-/// RowNorm on the host, for rows that are not sharded.
+/// RowNorm for rows that are not sharded.
 template <bool Centers>
 struct RowNormWhole : OnWholeRows<Centers> {
-  void kernel(const kernels::On<Host>&, const Task&, const auto& y, const auto&... x) const {
-    kernels::norm_rows<Centers>(this->epsilon, y, x...);
+  void kernel(const auto& on, const Task&, const auto& y, const auto&... x) const {
+    norm_rows(on, std::bool_constant<Centers>{}, this->epsilon, y, x...);
   }
   template <int I, class... Affine>
     requires(I <= int(sizeof...(Affine)))
@@ -98,8 +114,8 @@ struct RowNormWhole : OnWholeRows<Centers> {
 /// The gradient of RowNormWhole with respect to x, from (g, x) or (g, x, weight).
 template <bool Centers>
 struct RowNormSlopeWhole : OnWholeRows<Centers> {
-  void kernel(const kernels::On<Host>&, const Task&, const auto& dx, const auto&... x) const {
-    kernels::norm_slopes<Centers>(this->epsilon, dx, x...);
+  void kernel(const auto& on, const Task&, const auto& dx, const auto&... x) const {
+    norm_slopes(on, std::bool_constant<Centers>{}, this->epsilon, dx, x...);
   }
 };
 
@@ -118,7 +134,13 @@ struct RowNormSlope : CompositeByPlacement {
         [&](const auto& rows) {
           return call_op(RowNormSlopeWhole<Centers>{{epsilon}}, g, rows, weight...);
         },
-        [&](const auto& rows) { return of_parts(g, rows, weight...); });
+        [&](const auto& rows) {
+          using T = typename X::value_type;
+          using A = accumulator_t<T>;
+          using cleave::detail::in_type;
+          return in_type<T>(of_parts(in_type<A>(g), in_type<A>(rows), in_type<A>(weight)...));
+        },
+        g, weight...);
   }
 
  private:
@@ -168,8 +190,11 @@ struct RowNorm : CompositeByPlacement {
   template <class X>
   constexpr auto gradient(wrt<1>, const auto& g, const auto&, const X& x, const auto&,
                           const auto&...) const {
-    return cleave::detail::summed_over<cleave::detail::leading_mask<X>>(
-        mul(g, call_op(RowNorm{{}, epsilon}, x)));
+    return cleave::detail::in_accumulator(x, [&](const auto& rows) {
+      using A = accumulator_t<typename X::value_type>;
+      return cleave::detail::summed_over<cleave::detail::leading_mask<X>>(
+          mul(cleave::detail::in_type<A>(g), call_op(RowNorm{{}, epsilon}, rows)));
+    });
   }
   template <class X>
   static constexpr auto gradient(wrt<2>, const auto& g, const auto&, const X&, const auto&,
@@ -200,7 +225,8 @@ constexpr auto row_norm(double epsilon, const X& x, const Affine&... affine) {
       "cleave: the weight and the bias of a norm must have the element type of x; cast them");
   using A = accumulator_t<T>;
   const ops::RowNorm<Centers> op{{}, epsilon};
-  if constexpr (std::is_same_v<A, T>) return call_op<R...>(op, x, affine...);
+  if constexpr (std::is_same_v<A, T> || norms_sixteen_bits<X>())
+    return call_op<R...>(op, x, affine...);
   else return cast<T>(call_op<R...>(op, cast<A>(x), cast<A>(affine)...));
 }
 

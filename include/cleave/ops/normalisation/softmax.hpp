@@ -1,5 +1,5 @@
 // softmax and log_softmax over a dimension, sharded or not. If it is sharded, two reductions of one
-// number per row replace a gather; if it is not, on the host, one kernel computes row by row.
+// number per row replace a gather; if it is not, one kernel computes whole rows.
 #pragma once
 
 #include <type_traits>
@@ -17,9 +17,10 @@ namespace cleave {
 
 namespace detail {
 
-/// dL/dx of y = softmax(x), y · (g - sum(g · y)), or of its logarithm, g - exp(y) · sum(g).
-template <int D, bool Logarithm = false>
-constexpr auto softmax_gradient(const auto& g, const auto& y) {
+/// dL/dx of y = softmax(x), y · (g - sum(g · y)), or of its logarithm, g - exp(y) · sum(g),
+/// composed of operations.
+template <int D, bool Logarithm>
+constexpr auto softmax_gradient_of_parts(const auto& g, const auto& y) {
   if constexpr (Logarithm) {
     const auto total = resolve(sum(g, dim<D>{}));
     return sub(g, mul(exp(y), unsqueeze(total, dim<D>{})));
@@ -33,17 +34,61 @@ constexpr auto softmax_gradient(const auto& g, const auto& y) {
 
 namespace ops {
 
-/// softmax, or its logarithm, on the host over a dimension that is not sharded: a row is computed
-/// while it is in cache.
+/// The gradient of softmax, or of its logarithm, on a GPU over a dimension that is not sharded.
+template <int D, bool Logarithm>
+struct SoftmaxSlopeOfRows {
+  static constexpr const char* name = Logarithm ? "log_softmax" : "softmax";
+  static constexpr RuleText replicated = detail::dim_letters(D, D + 1);
+  static constexpr auto factors = Elementwise::factors<2>;
+  template <class T>
+  static void kernel(const auto& on, const Task&, const kernels::Strided<T>& dx,
+                     const kernels::Strided<const T>& g, const kernels::Strided<const T>& y) {
+    softmax_slopes(on, std::bool_constant<Logarithm>{}, g, y, D, dx);
+  }
+};
+
+/// The same for any device and placements.
+template <int D, bool Logarithm>
+struct SoftmaxSlope : CompositeByPlacement {
+  static constexpr const char* name = SoftmaxSlopeOfRows<D, Logarithm>::name;
+  template <class G, class Y>
+  static constexpr auto body(const G& g, const Y& y) {
+    const auto parts = [&](const auto& rows) {
+      return detail::softmax_gradient_of_parts<D, Logarithm>(g, rows);
+    };
+    if constexpr (detail::is_on_host<Y>) return parts(y);
+    else
+      return detail::by_rows<D>(
+          y, [&](const auto& rows) { return call_op(SoftmaxSlopeOfRows<D, Logarithm>{}, g, rows); },
+          parts, g);
+  }
+};
+
+}  // namespace ops
+
+namespace detail {
+
+/// dL/dx of y = softmax(x), or of its logarithm.
+template <int D, bool Logarithm = false>
+constexpr auto softmax_gradient(const auto& g, const auto& y) {
+  if constexpr (is_on_host<decltype(y)>) return softmax_gradient_of_parts<D, Logarithm>(g, y);
+  else return call_op(ops::SoftmaxSlope<D, Logarithm>{}, g, y);
+}
+
+}  // namespace detail
+
+namespace ops {
+
+/// softmax, or its logarithm, over a dimension that is not sharded, row by row.
 template <int D, bool Logarithm>
 struct SoftmaxOfRows {
   static constexpr const char* name = Logarithm ? "log_softmax" : "softmax";
   static constexpr RuleText replicated = detail::dim_letters(D, D + 1);
   static constexpr auto factors = Elementwise::factors<1>;
   template <class T>
-  static void kernel(const kernels::On<Host>&, const Task&, const kernels::Strided<T>& y,
+  static void kernel(const auto& on, const Task&, const kernels::Strided<T>& y,
                      const kernels::Strided<const T>& x) {
-    each_whole_row(x, y, D, &kernels::softmax_row<Logarithm, T>);
+    softmax_rows(on, std::bool_constant<Logarithm>{}, x, D, y);
   }
   static constexpr auto gradient(wrt<0>, const auto& g, const auto& y, const auto&) {
     return detail::softmax_gradient<D, Logarithm>(g, y);
