@@ -15,6 +15,7 @@
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/ops/transforms/fourier.hpp>
+#include <cleave/tensor/host_cache.hpp>
 
 #include "each_placements.hpp"
 #include "errors.hpp"
@@ -232,6 +233,70 @@ TEST_CASE("real transforms keep half, for even and odd lengths, on any mesh") {
         CHECK(distance(whole(there), y) < 1e-14);
       });
     }
+  });
+}
+
+TEST_CASE("extents to 17 and primes give the sums under all placements of one and two axes") {
+  on_ranks({4}, [](World& world) {
+    const auto line = init_device_mesh<dp>(world, {4});
+    const auto square = init_device_mesh<dp, tp>(world, {2, 2});
+    for (const index_t n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 37, 101}) {
+      const Volume x = volume({2, 3, n});
+      const Volume sums = naive_transform(naive_transform(naive_transform(x, 0, -1), 1, -1), 2, -1);
+      const auto real_x = real(x).clone();
+      const Volume complex_x = cast<Complex>(real_x).clone();
+      const Volume all_real_sums =
+          naive_transform(naive_transform(naive_transform(complex_x, 0, -1), 1, -1), 2, -1);
+      const Volume real_sums = slice(all_real_sums, dim<2>{}, 0, n / 2 + 1).clone();
+      const double round_trip = 5e-16 * std::log2(double(x.size()));
+      const auto check = [&](const auto& mesh, auto p) {
+        CAPTURE(n);
+        const auto placed = distribute_tensor(x, mesh, p);
+        CAPTURE(to_string(decltype(placed)::layout));
+        const auto y = fft(placed);
+        CHECK(distance(whole(y), sums) < 1e-14);
+        CHECK(distance(whole(ifft(y)), x) <= round_trip);
+        const auto z = rfft(distribute_tensor(real_x, mesh, p), dim<0, 1, 2>{});
+        CHECK(distance(whole(z), real_sums) < 1e-14);
+        const auto back = irfft(z, dim<0, 1, 2>{}, n);
+        CHECK(distance(cast<Complex>(whole(back)).clone(), complex_x) <= round_trip);
+      };
+      each_placements<1, Replicate, Shard<0>, Shard<1>, Shard<2>>([&](auto p) { check(line, p); });
+      each_placements<2, Replicate, Shard<0>, Shard<1>, Shard<2>>(
+          [&](auto p) { check(square, p); });
+    }
+  });
+}
+
+TEST_CASE("a transform holds its argument, its result and one buffer") {
+  on_ranks({1, 2}, [](World& world) {
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto x = distribute_tensor(volume({32, 32, 32}), mesh, Shard<0>{});
+    const std::size_t part = std::size_t(x.to_local().size()) * sizeof(Complex);
+    const auto most = [&](const auto& f) {
+      const std::size_t before = memory_stats().allocated;
+      reset_memory_peak();
+      f();
+      return memory_stats().peak - before;
+    };
+    CHECK(most([&] { (void)fft(x); }) >= part);
+    CHECK(most([&] { (void)fft(x); }) <= 2 * part + part / 8);
+    CHECK(most([&] { (void)ifft(x); }) <= 2 * part + part / 8);
+    const auto real_x = real(x);
+    const std::size_t half = part * 17 / 32;
+    CHECK(most([&] { (void)rfft(real_x, dim<0, 1, 2>{}); }) <= 2 * half + half / 8);
+  });
+}
+
+TEST_CASE("a transform of pencils holds its argument, its result and one buffer") {
+  on_ranks({4}, [](World& world) {
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
+    const auto x = distribute_tensor(volume({32, 32, 32}), mesh, Shard<0>{}, Shard<1>{});
+    const std::size_t part = std::size_t(x.to_local().size()) * sizeof(Complex);
+    const std::size_t before = memory_stats().allocated;
+    reset_memory_peak();
+    (void)fft(x);
+    CHECK(memory_stats().peak - before <= 2 * part + part / 8);
   });
 }
 

@@ -174,10 +174,10 @@ struct RealFourier : CompositeByPlacement {
   static constexpr const char* name = "rfft";
   constexpr auto body(const auto& x) const {
     constexpr unsigned all = Mask | 1u << Last;
-    const auto lines = detail::when_whole<Last, all>(resolve(x), [this](const auto& part) {
+    auto lines = detail::when_whole<Last, all>(resolve(x), [this](const auto& part) {
       return call_op(RealLines<Last>{shape_of(part)[Last], scale, inner}, part);
     });
-    return detail::each_when_whole<Mask, all, true>(lines, FourierDims<Mask, false>{});
+    return detail::each_when_whole<Mask, all, true>(std::move(lines), FourierDims<Mask, false>{});
   }
   constexpr auto gradient(wrt<0>, const auto& g, const auto&, const auto& x) const {
     return detail::call_as(

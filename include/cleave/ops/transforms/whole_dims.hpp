@@ -78,12 +78,13 @@ void transform_in_place(const auto& lines, const auto& x) {
 }
 
 /// Calls the operations on lines `transform.lines<D>()` for the dimensions of the mask, each when
-/// it is whole on every rank. Results that nobody else has are overwritten.
+/// it is whole on every rank. Results that nobody else has are overwritten, and freed once they are
+/// exchanged.
 ///
 /// @tparam All    all dimensions of the transform of which these are a part
 /// @tparam IsOwn  whether x is such a result
 template <unsigned Mask, unsigned All, bool IsOwn = false, class X, class Transform>
-constexpr auto each_when_whole(const X& x, const Transform& transform) {
+constexpr auto each_when_whole(X x, const Transform& transform) {
   if constexpr (Mask == 0) {
     return x;
   } else if constexpr (call_level<X> == 2) {  // placements are values
@@ -112,16 +113,15 @@ constexpr auto each_when_whole(const X& x, const Transform& transform) {
       else return Mask;
     }();
     if constexpr (whole == 0) {
-      return each_when_whole<Mask, All, IsOwn>(
-          redistribute(x,
-                       placements_as<placements_t<WithAWholeDim<X, Mask, All>>>(x.actual_layout())),
-          transform);
+      const auto to = placements_as<placements_t<WithAWholeDim<X, Mask, All>>>(x.actual_layout());
+      auto exchanged = redistribute(X(std::move(x)), to);
+      return each_when_whole<Mask, All, IsOwn>(std::move(exchanged), transform);
     } else {
       constexpr int last = last_dim(whole);
       constexpr unsigned left = Mask & ~(1u << last);
       if constexpr (IsOwn && std::is_same_v<typename X::device_type, Host>) {
         transform_in_place(transform.template lines<last>(), x);
-        return each_when_whole<left, All, true>(x, transform);
+        return each_when_whole<left, All, true>(std::move(x), transform);
       } else {
         return each_when_whole<left, All, true>(call_op(transform.template lines<last>(), x),
                                                 transform);
