@@ -12,11 +12,12 @@ import re
 import sys
 
 LINE = re.compile(r"^cleave-cases: (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # other ranks may write one before that line
 
 
 def counts(test):
     """[passed, failed, skipped] of one test, and a description of its error, if any."""
-    lines = LINE.findall(test.get("stdout", ""))
+    lines = LINE.findall(COLOUR.sub("", test.get("stdout", "")))
     total = [sum(int(line[i]) for line in lines) for i in range(3)]
     if test["result"] == "OK" and lines and total[1] == 0:
         return total, ""

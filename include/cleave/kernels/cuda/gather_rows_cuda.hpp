@@ -19,7 +19,7 @@ namespace cuda::detail {
 
 /// The arrays of the loops: values [i.., r..], rows of the table (strides of 0 along i) and indices
 /// (strides of 0 along r).
-enum RowArray { row_values, row_table, row_indices, row_arrays };
+enum GatheredArray { row_values, row_table, row_indices, row_arrays };
 
 enum class RowMove { gather, put };
 
@@ -34,7 +34,7 @@ __global__ void rows_kernel(T* values, T* table, const I* indices, Loops<row_arr
   const std::uint32_t step = blockIdx.x * blockDim.x + threadIdx.x;
   if (step >= steps) return;
   const auto at = loops.at(step);
-  const auto stride = [&](RowArray k) { return loops.strides[k][0] / width; };
+  const auto stride = [&](GatheredArray k) { return loops.strides[k][0] / width; };
   const auto move = [&](index_t k, index_t count) {
     const auto index = index_t(indices[at.offset[row_indices] + k * stride(row_indices)]);
     const index_t first = exists.range.first;
