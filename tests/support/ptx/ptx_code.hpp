@@ -152,6 +152,6 @@ struct Thread {
 };
 
 /// The handler of an instruction that the interpreter lacks: running it is a fault.
-void not_implemented(Thread& thread, const Instruction& instruction);
+void outside_subset(Thread& thread, const Instruction& instruction);
 
 }  // namespace ptx

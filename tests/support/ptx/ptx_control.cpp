@@ -91,7 +91,7 @@ const Handlers& operations() {
 
 }  // namespace
 
-void not_implemented(Thread& t, I i) {
+void outside_subset(Thread& t, I i) {
   throw Fault("the interpreter lacks the instruction " + t.function->unknown[i.slot[0]]);
 }
 

@@ -32,7 +32,7 @@ void add_conversions(Handlers& handlers);
 void add_comparisons(Handlers& handlers);
 
 /// Sets `run` and what depends on the operation's name.
-/// @return false if the instruction is not implemented
+/// @return false if the instruction is outside the interpreted subset of PTX
 bool decode(const Written& written, Instruction& instruction);
 /// The same for loads, stores and atomic operations.
 bool decode_access(const Written& written, Instruction& instruction);

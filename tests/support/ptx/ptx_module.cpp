@@ -166,7 +166,8 @@ std::string read_variable(Tokens& tokens, Variable& variable) {
     } else if (type_bytes(word) != 0) {
       element = type_bytes(word);
     } else if (variable.space != Space::param) {  // parameters say what they point to
-      tokens.fail("'" + std::string(word) + "' of a variable is not implemented");
+      tokens.fail("'" + std::string(word) +
+                  "' of a variable is outside the interpreted subset of PTX");
     }
   }
   const std::string name(tokens.take());

@@ -147,7 +147,7 @@ void Parser::body() {
     } else if (word == ".pragma") {
       while (!tokens_.accept(";")) tokens_.take();
     } else if (word.starts_with('.')) {
-      tokens_.fail("'" + std::string(word) + "' is not implemented");
+      tokens_.fail("'" + std::string(word) + "' is outside the interpreted subset of PTX");
     } else {
       instruction();
     }
@@ -159,7 +159,8 @@ void Parser::body() {
 
 void Parser::declare_registers() {
   tokens_.take();
-  if (type_bytes(tokens_.take()) == 0) tokens_.fail("this type of register is not implemented");
+  if (type_bytes(tokens_.take()) == 0)
+    tokens_.fail("this type of register is outside the interpreted subset of PTX");
   do {
     const std::string_view name = tokens_.take();
     if (!tokens_.accept("<")) {
@@ -229,7 +230,8 @@ std::uint32_t Parser::name_slot(std::string_view name) {
     function_.specials.push_back({slot, special_registers().at(name)});
     return scopes_.front().registers[name] = slot;
   }
-  if (name.starts_with('%')) tokens_.fail(std::string(name) + " is not implemented");
+  if (name.starts_with('%'))
+    tokens_.fail(std::string(name) + " is outside the interpreted subset of PTX");
   return address_of(name);
 }
 
@@ -328,7 +330,7 @@ void Parser::instruction() {
   } else {
     operands(written, instruction);
     if (!decode(written, instruction)) {
-      instruction.run = not_implemented;
+      instruction.run = outside_subset;
       instruction.slot[0] = std::uint32_t(function_.unknown.size());
       function_.unknown.emplace_back(opcode);
     }

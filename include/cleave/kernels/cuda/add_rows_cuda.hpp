@@ -68,10 +68,9 @@ namespace kernels {
 /// @param indices  [i..]; an index outside [0, total) is reported by the next wait on the host
 /// @param table    [rows, r..]; overlaps neither
 /// @return no index, as the indices have not been checked yet
-/// @cost   sorts the indices (@see ordered_indices), memory for two numbers per index, and copies
-/// of
-///         values and indices that are not contiguous; then one launch. Values of one index are
-///         added one after the other: the most frequent index takes longest
+/// @cost   sorts the indices (@see ordered_indices), memory for two numbers per index,
+///         and copies of values and indices that are not contiguous; then one launch. Values of
+///         one index are added one after the other: the most frequent index takes longest
 /// @throws Error if a launch fails, or there is no memory
 template <class I, class T>
 std::optional<I> scatter_add_rows(On<Cuda> on, const Strided<const T>& values,

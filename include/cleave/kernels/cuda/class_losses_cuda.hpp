@@ -14,11 +14,10 @@ namespace cleave {
 namespace cuda::detail {
 
 template <class T, class I>
-struct ClassLossRow {
+struct ClassLossRow : RowsOf<T> {
   static constexpr int arrays = 3;
-  using Item = accumulator_t<T>;
+  using typename RowsOf<T>::Item;
 
-  RowArray<const T> x;
   const I* index;
   T* loss;
   index_t ignored;
@@ -26,11 +25,7 @@ struct ClassLossRow {
   IndexCheck exists;
 
   __device__ void move(const index_t (&offset)[arrays]) {
-    x.data += offset[0], index += offset[1], loss += offset[2];
-  }
-  template <int V>
-  __device__ Pack<Item, V> load(index_t i, index_t n) const {
-    return converted_pack<Item>(x.template load<V>(i, n));
+    this->x.data += offset[0], index += offset[1], loss += offset[2];
   }
   template <class Items>
   __device__ void operator()(Items& row) const {
@@ -44,7 +39,7 @@ struct ClassLossRow {
       return;
     }
     const Item rest = std::log(total.sum);
-    const Item own = rest - (Item(x.data[at * x.step]) - total.largest);
+    const Item own = rest - (Item(this->x.data[at * this->x.step]) - total.largest);
     const Item share = Item(smoothing);
     *loss =
         T(smoothing == 0 ? own : (1 - share) * own + share * (rest - shifted / Item(row.size())));
@@ -52,11 +47,10 @@ struct ClassLossRow {
 };
 
 template <class T, class I>
-struct ClassSlopeRow {
+struct ClassSlopeRow : RowsOf<T> {
   static constexpr int arrays = 4;
-  using Item = accumulator_t<T>;
+  using typename RowsOf<T>::Item;
 
-  RowArray<const T> x;
   RowArray<T> dx;
   const T* g;
   const I* index;
@@ -64,11 +58,7 @@ struct ClassSlopeRow {
   double smoothing;
 
   __device__ void move(const index_t (&offset)[arrays]) {
-    x.data += offset[0], dx.data += offset[1], g += offset[2], index += offset[3];
-  }
-  template <int V>
-  __device__ Pack<Item, V> load(index_t i, index_t n) const {
-    return converted_pack<Item>(x.template load<V>(i, n));
+    this->x.data += offset[0], dx.data += offset[1], g += offset[2], index += offset[3];
   }
   template <class Items>
   __device__ void operator()(Items& row) const {
@@ -102,9 +92,8 @@ namespace kernels {
 /// The cross-entropy of rows, log(sum(exp(x))) - x[class], in the order of the current stream.
 ///
 /// @param x          [n, c], any strides
-/// @param classes    [n]; rows of the class `ignored` have loss 0. Another class outside [0, c)
-/// gives
-///                   loss 0 and is reported by the next wait on the host
+/// @param classes    [n]; rows of the class `ignored` have loss 0. Another class outside
+///                   [0, c) gives loss 0 and is reported by the next wait on the host
 /// @param smoothing  the fraction of the target spread evenly over all classes
 /// @param losses     [n]
 /// @cost   one launch; reads x once, with smoothing again what exceeds the rows of softmax_rows
@@ -118,11 +107,14 @@ void class_losses(On<Cuda>, const Strided<const T>& x, const Strided<const I>& c
   const auto rows = loops_over_rows(
       x.extents, 1,
       std::array{x.strides, strides_per_row(classes.strides), strides_per_row(losses.strides)});
-  launch_rows<width>(
-      "cross_entropy",
-      ClassLossRow<T, I>{row_array<width>(x, 1, rows, 0), classes.data, losses.data, ignored,
-                         smoothing, IndexCheck({0, x.extents[1], "cross_entropy"})},
-      rows, x.extents[1], x.strides[1]);
+  launch_rows<width>("cross_entropy",
+                     ClassLossRow<T, I>{{row_array<width>(x, 1, rows, 0)},
+                                        classes.data,
+                                        losses.data,
+                                        ignored,
+                                        smoothing,
+                                        IndexCheck({0, x.extents[1], "cross_entropy"})},
+                     rows, x.extents[1], x.strides[1]);
 }
 
 /// dx = (softmax(x) - target) · g per row, 0 in rows that do not count, likewise.
@@ -140,11 +132,14 @@ void class_slopes(On<Cuda>, const Strided<const T>& g, const Strided<const T>& x
   const auto rows = loops_over_rows(x.extents, 1,
                                     std::array{x.strides, dx.strides, strides_per_row(g.strides),
                                                strides_per_row(classes.strides)});
-  launch_rows<width>(
-      "cross_entropy",
-      ClassSlopeRow<T, I>{row_array<width>(x, 1, rows, 0), row_array<width>(dx, 1, rows, 1), g.data,
-                          classes.data, ignored, smoothing},
-      rows, x.extents[1], x.strides[1]);
+  launch_rows<width>("cross_entropy",
+                     ClassSlopeRow<T, I>{{row_array<width>(x, 1, rows, 0)},
+                                         row_array<width>(dx, 1, rows, 1),
+                                         g.data,
+                                         classes.data,
+                                         ignored,
+                                         smoothing},
+                     rows, x.extents[1], x.strides[1]);
 }
 
 }  // namespace kernels

@@ -49,28 +49,30 @@ __device__ auto exp_total(Items& row) {
   return row.fold(total, JoinedExpTotals{});
 }
 
-/// A pack in another type.
-template <class A, class T, int V>
-__device__ Pack<A, V> converted_pack(const Pack<T, V>& pack) {
-  Pack<A, V> result;
-  for (int k = 0; k < V; ++k) result.values[k] = A(pack.values[k]);
-  return result;
-}
+/// The rows of x, computed in the accumulator type of their elements.
+template <class T>
+struct RowsOf {
+  using Item = accumulator_t<T>;
+  RowArray<const T> x;
+
+  template <int V>
+  __device__ Pack<Item, V> load(index_t i, index_t n) const {
+    const Pack<T, V> elements = x.template load<V>(i, n);
+    Pack<Item, V> items;
+    for (int k = 0; k < V; ++k) items.values[k] = Item(elements.values[k]);
+    return items;
+  }
+};
 
 template <bool Logarithm, class T>
-struct SoftmaxRow {
+struct SoftmaxRow : RowsOf<T> {
   static constexpr int arrays = 2;
-  using Item = accumulator_t<T>;
+  using typename RowsOf<T>::Item;
 
-  RowArray<const T> x;
   RowArray<T> y;
 
   __device__ void move(const index_t (&offset)[arrays]) {
-    x.data += offset[0], y.data += offset[1];
-  }
-  template <int V>
-  __device__ Pack<Item, V> load(index_t i, index_t n) const {
-    return converted_pack<Item>(x.template load<V>(i, n));
+    this->x.data += offset[0], y.data += offset[1];
   }
   template <class Items>
   __device__ void operator()(Items& row) const {
@@ -148,21 +150,16 @@ struct RowMeasureOnDevice {
 
 /// @tparam Affine  0, 1 if there is a weight, 2 if there is a bias too
 template <bool Centers, int Affine, class T>
-struct NormRow {
+struct NormRow : RowsOf<T> {
   static constexpr int arrays = 2;
-  using Item = accumulator_t<T>;
+  using typename RowsOf<T>::Item;
 
-  RowArray<const T> x;
   RowArray<T> y;
   RowArray<const T> affine[2];
   double epsilon;
 
   __device__ void move(const index_t (&offset)[arrays]) {
-    x.data += offset[0], y.data += offset[1];
-  }
-  template <int V>
-  __device__ Pack<Item, V> load(index_t i, index_t n) const {
-    return converted_pack<Item>(x.template load<V>(i, n));
+    this->x.data += offset[0], y.data += offset[1];
   }
   template <class Items>
   __device__ void operator()(Items& row) const {
@@ -244,7 +241,7 @@ void softmax_rows(On<Cuda>, std::bool_constant<Logarithm>, const Strided<const T
   const auto rows = loops_over_rows(x.extents, d, std::array{x.strides, y.strides});
   launch_rows<width>(
       Logarithm ? "log_softmax" : "softmax",
-      SoftmaxRow<Logarithm, T>{row_array<width>(x, d, rows, 0), row_array<width>(y, d, rows, 1)},
+      SoftmaxRow<Logarithm, T>{{row_array<width>(x, d, rows, 0)}, row_array<width>(y, d, rows, 1)},
       rows, x.extents[d], x.strides[d]);
 }
 
@@ -277,7 +274,7 @@ void norm_rows(On<Cuda>, std::bool_constant<Centers>, double epsilon, const Stri
   const int d = x.extents.dims - 1;
   const auto rows = loops_over_rows(x.extents, d, std::array{x.strides, y.strides});
   launch_rows<width>(Centers ? "layer_norm" : "rms_norm",
-                     NormRow<Centers, count, T>{row_array<width>(x, d, rows, 0),
+                     NormRow<Centers, count, T>{{row_array<width>(x, d, rows, 0)},
                                                 row_array<width>(y, d, rows, 1),
                                                 {common_row<width>(weight_and_bias)...},
                                                 epsilon},
