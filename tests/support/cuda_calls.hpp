@@ -1,4 +1,4 @@
-// Counts calls of the runtime, for tests that certain calls are not made.
+// Counts calls of the runtime, for tests of how many are made.
 #pragma once
 
 #include <string_view>
@@ -12,6 +12,14 @@ inline int calls_of(const cuda_stand_in::Recording& recording, std::string_view 
   int found = 0;
   for (const cuda_stand_in::Call& call : recording.calls()) found += call.function.ends_with(name);
   return found;
+}
+
+/// The number of kernels that f() launches.
+template <class F>
+int launches_of(const F& f) {
+  const cuda_stand_in::Recording recording;
+  f();
+  return calls_of(recording, "cudaLaunchKernelEx");
 }
 
 }  // namespace cleave::testing

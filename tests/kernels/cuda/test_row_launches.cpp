@@ -20,22 +20,12 @@
 #include <cleave/ops/normalisation/layer_norm.hpp>
 #include <cleave/tensor/cuda/transfer.hpp>
 
-#include "cuda_stand_in/recorder.hpp"
+#include "cuda_calls.hpp"
 
 using namespace cleave;
+using cleave::testing::launches_of;
 
 namespace row_launches_test {
-
-/// The number of kernels that f() launches.
-template <class F>
-int launches_of(const F& f) {
-  const cuda_stand_in::Recording recording;
-  f();
-  int count = 0;
-  for (const cuda_stand_in::Call& call : recording.calls())
-    count += call.function == "cudaLaunchKernelEx";
-  return count;
-}
 
 template <class T, int Rank>
 Tensor<T, Rank, Cuda> numbers_on_gpu(std::array<index_t, std::size_t(Rank)> extents, index_t seed) {

@@ -10,24 +10,10 @@
 
 #include "../placed.hpp"
 #include "errors.hpp"
+#include "naive_product.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;
-
-namespace {
-
-/// [i, j, n] = sum over k of a[i, k] b[k, j] c[n, j]
-Array<double> naive_triple(const Array<double>& a, const Array<double>& b, const Array<double>& c) {
-  return array_of<double>({c.shape[0], a.shape[0]}, [&](const naive::Indices& index) {
-    double sum = 0;
-    for (index_t k = 0; k < a.shape[1]; ++k)
-      for (index_t j = 0; j < b.shape[1]; ++j)
-        sum += a.at({index[1], k}) * b.at({k, j}) * c.at({index[0], j});
-    return sum;
-  });
-}
-
-}  // namespace
 
 TEST_CASE("an einsum of three arrays is the sum of their products under all placements") {
   on_ranks({1, 2, 3}, [](World& world) {
@@ -38,7 +24,8 @@ TEST_CASE("an einsum of three arrays is the sum of their products under all plac
         const auto b = placed<double, decltype(q)>(mesh, std::array<index_t, 2>{4, 3}, 1);
         const auto c = placed<double, decltype(p)>(mesh, std::array<index_t, 2>{2, 3}, 2);
         check_equal(einsum("ik,kj,nj->ni"_ein, a, b, c),
-                    naive_triple(expected(a, 0), expected(b, 1), expected(c, 2)));
+                    naive_product<double>("ik,kj,nj->ni",
+                                          {expected(a, 0), expected(b, 1), expected(c, 2)}));
       });
     });
   });

@@ -1,24 +1,10 @@
 // Launches of a stencil on a GPU: one, and one for each field whose edges are filled.
-#include <string>
-
 #include "../naive_stencils.hpp"
-#include "cuda_stand_in/recorder.hpp"
+#include "cuda_calls.hpp"
 
 namespace stencil_tests {
 
-namespace {
-
-template <class F>
-int launches_of(const F& f) {
-  const cuda_stand_in::Recording recording;
-  f();
-  int launches = 0;
-  for (const cuda_stand_in::Call& call : recording.calls())
-    launches += call.detail.starts_with("grid ");
-  return launches;
-}
-
-}  // namespace
+using cleave::testing::launches_of;
 
 TEST_CASE("a stencil is one launch, and one for each field with edges") {
   const auto u = numbered<double>({40, 50}).to(Cuda{}),
