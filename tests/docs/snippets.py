@@ -11,19 +11,21 @@ Each ```cpp block is one of these:
 - anything else: the body of a rank's function on a 2 x 2 mesh of dp and tp, where `print(text)`
   writes a line on rank 0.
 
-Programs and bodies run on 4 ranks, in the folder of the digits. An ```output block is the output of
+Programs and bodies run on 4 ranks, in the folder of the digits. Declarations and bodies of a page
+are compiled as one program, and if that does not compile, separately. An ```output block is the output of
 the preceding C++ block. Blocks that are not compiled are marked otherwise (```text, ```sh). Links
 to files must lead to files. Pages that need a library are compiled with its flags, where it links.
 """
 
+import collections
 import concurrent.futures
+import dataclasses
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
@@ -43,8 +45,8 @@ FILE_SCOPE = """#include <cleave/cleave.hpp>
 using namespace cleave;
 """
 
-RANK_SCOPE = FILE_SCOPE + """%s
-void run_rank(World& world) {
+RANK_FUNCTION = """
+void %s(World& world) {
   using axes::dp;
   using axes::tp;
   [[maybe_unused]] const auto mesh = init_device_mesh<dp, tp>(world, {2, 2});
@@ -54,6 +56,7 @@ void run_rank(World& world) {
 %s
 }
 """
+CHOICE = "SNIPPET"  # an environment variable: which body a program of a page runs
 
 # Of pages: flags of the library that they need, and a function of it.
 NEEDS = {"docs/linear_algebra.md": (["-DCLEAVE_HAS_LAPACK=1", "-lopenblas"], "zgetrf_")}
@@ -65,9 +68,10 @@ int main(int argc, char** argv) { return cleave::run(argc, argv, run_rank); }
 """
 
 
-@dataclass
+@dataclasses.dataclass
 class Snippet:
     where: str    # page:line
+    block: str    # as it stands on the page
     source: str   # a file
     runs: bool
     complete: bool = False  # used as it stands on the page
@@ -98,15 +102,26 @@ def snippets_of(root, page):
             found[-1].prints = block
         elif "int main(" in block or opening == "#include":
             library = next((header for header in LIBRARIES if f"<{header}>" in block), None)
-            found.append(Snippet(where, block, "int main(" in block, True, library))
+            found.append(Snippet(where, block, block, "int main(" in block, True, library))
         elif opening in ("template", "struct") or opening.startswith("template<"):
             declared += block
-            found.append(Snippet(where, FILE_SCOPE + declared, False))
+            found.append(Snippet(where, block, FILE_SCOPE + declared, False))
         else:
-            found.append(Snippet(where, RANK_SCOPE % (declared, block), True))
+            found.append(Snippet(where, block,
+                                 FILE_SCOPE + declared + RANK_FUNCTION % ("run_rank", block), True))
     for snippet in found:
         snippet.flags = flags
     return found
+
+
+def joined(snippets):
+    """A file with the declarations and bodies of a page, in order, that runs the body CHOICE names."""
+    parts = [RANK_FUNCTION % (f"snippet{i}", snippet.block) if snippet.runs else snippet.block
+             for i, snippet in enumerate(snippets)]
+    calls = "".join(f"  if (choice == {i}) snippet{i}(world);\n"
+                    for i, snippet in enumerate(snippets) if snippet.runs)
+    return (FILE_SCOPE + "#include <cstdlib>\n" + "".join(parts) + "void run_rank(World& world) {\n"
+            f'  const int choice = std::atoi(std::getenv("{CHOICE}"));\n{calls}}}\n')
 
 
 def dead_links(page):
@@ -158,24 +173,42 @@ class Workshop:
                               input=source, stderr=subprocess.DEVNULL).returncode != 0
 
 
-def try_out(workshop, snippet):
-    """Checks a snippet. Returns an error message; empty if all is well."""
+def compile_to(workshop, snippet, source, program):
+    """The compiler's message if the snippet does not compile, else an empty text."""
+    source.write_text(snippet.source)
+    done = subprocess.run(workshop.compiling(snippet, source, program), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return "" if done.returncode == 0 else done.stdout[-4000:] or f"status {done.returncode}"
+
+
+def run_error(workshop, snippet, program, choice):
+    """What is wrong with the output of a program that runs a snippet; empty if all is well."""
+    done = subprocess.run([str(program), "--ranks", "4"], text=True, timeout=120,
+                          cwd=workshop.root / "examples/kmeans", stdin=subprocess.DEVNULL,
+                          env={**os.environ, CHOICE: str(choice)},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode != 0:
+        return (done.stdout + done.stderr)[-4000:] or f"status {done.returncode}"
+    if snippet.prints is not None and lines(done.stdout + done.stderr) != lines(snippet.prints):
+        return "it prints\n" + done.stdout + done.stderr
+    return ""
+
+
+def try_out(workshop, snippets):
+    """Checks snippets that are compiled as one program, or one of any kind. Returns an error message
+    for each; empty if all is well."""
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "snippet.cpp"
         program = pathlib.Path(scratch) / "snippet"
-        source.write_text(snippet.source)
-        done = subprocess.run(workshop.compiling(snippet, source, program), text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode == 0 and snippet.runs:
-            done = subprocess.run([str(program), "--ranks", "4"], text=True, timeout=120,
-                                  cwd=workshop.root / "examples/kmeans", stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            done.stdout += done.stderr
-        if done.returncode != 0:
-            return done.stdout[-4000:] or f"status {done.returncode}"
-        if snippet.prints is not None and lines(done.stdout) != lines(snippet.prints):
-            return "it prints\n" + done.stdout
-        return ""
+        whole = snippets[0]
+        if len(snippets) > 1:
+            whole = dataclasses.replace(whole, source=joined(snippets), runs=True)
+        error = compile_to(workshop, whole, source, program)
+        if error and len(snippets) > 1:
+            alone = [try_out(workshop, [snippet])[0] for snippet in snippets]
+            return alone if any(alone) else [error] * len(snippets)
+        return [error or snippet.runs and run_error(workshop, snippet, program, i) or ""
+                for i, snippet in enumerate(snippets)]
 
 
 def main(root, compiler, names):
@@ -199,9 +232,14 @@ def main(root, compiler, names):
             if of_page and workshop.lacks(flags, function):
                 cases.skip(f"the snippets of {page}", f"{flags[-1]} does not link")
                 found = [snippet for snippet in found if snippet not in of_page]
-        wrong = pool.map(lambda snippet: try_out(workshop, snippet), found)
-        for snippet, output in zip(found, wrong):
-            cases.check(f"{snippet.where} {snippet.promise()}", not output, output)
+        programs = collections.defaultdict(list)
+        for snippet in found:
+            page = snippet.where.partition(":")[0]
+            programs[snippet.where if snippet.complete else page].append(snippet)
+        wrong = pool.map(lambda snippets: try_out(workshop, snippets), programs.values())
+        for snippets, outputs in zip(programs.values(), wrong):
+            for snippet, output in zip(snippets, outputs):
+                cases.check(f"{snippet.where} {snippet.promise()}", not output, output)
     if not names:
         cases.check("the README shows a program",
                     any(snippet.where.startswith("README") and snippet.runs for snippet in found))

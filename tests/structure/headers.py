@@ -8,8 +8,10 @@ for users and those of the compiled mode are also compiled with CLEAVE_COMPILED=
 CUDA side need CUDA_ROOT; those that contain kernels, and headers that include them, need nvcc.
 
 g++ shows that a header needs nothing else, using the tests' stand-in for CUDA for headers with
-kernels. nvcc, which reads a file twice, as device code and as host code, and clang++ read TOGETHER
-headers in one file; with CLEAVE_TEST_LARGE=1 each alone. For headers for users, the host code that
+kernels. It reads a chain of headers in one file, each of which includes the one before: so what
+precedes a header is only what it includes itself. If a chain does not compile, each of its headers
+is compiled alone. nvcc, which reads a file twice, as device code and as host code, and clang++ read TOGETHER
+headers in one file. With CLEAVE_TEST_LARGE=1 each is in a file of its own. For headers for users, the host code that
 nvcc generates is compiled, too; and nvcc reads gpu_program.hpp, which calls what they declare.
 
 For g++, much of what a header includes is precompiled: one of BASES, if the header includes it,
@@ -20,6 +22,7 @@ CLEAVE_TEST_LARGE=1 nothing is precompiled.
 
 import collections
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
@@ -83,11 +86,13 @@ def compile_alone(compiler, headers, flags):
     return done.stdout.strip()[:4000] or f"exit status {done.returncode}"
 
 
+@functools.cache
 def includes(path):
     """The headers of cleave that a header includes directly."""
     return re.findall(r"^#include <(cleave/[^>]+)>", path.read_text(), re.MULTILINE)
 
 
+@functools.cache
 def includes_first(path):
     """The headers of cleave that a header includes unconditionally, before any other code."""
     depth, named = 0, []
@@ -109,6 +114,34 @@ def closure(root, header, seen=None, targets=includes):
         for target in targets(path):
             closure(root, target, seen, targets)
     return seen
+
+
+def chains(root, headers):
+    """The headers in lists, as few as possible, each of a header and others that include it, directly
+    or not, one another in turn: a minimum path cover, by a maximum matching (L. R. Ford and D. R.
+    Fulkerson, Flows in Networks, 1962)."""
+    reached = {header: closure(root, header, targets=includes_first) for header in headers}
+    below = {header: [other for other in headers if other != header and other in reached[header]]
+             for header in headers}
+    successor = {}
+
+    def match(header, seen):
+        for other in below[header]:
+            if other not in seen:
+                seen.add(other)
+                if other not in successor or match(successor[other], seen):
+                    successor[other] = header
+                    return True
+        return False
+
+    for header in headers:
+        match(header, set())
+    last = set(successor.values())
+    for first in (header for header in headers if header not in last):
+        chain = [first]
+        while chain[-1] in successor:
+            chain.append(successor[chain[-1]])
+        yield chain
 
 
 def variants(root, compiler, features, cuda):
@@ -161,12 +194,17 @@ def variants(root, compiler, features, cuda):
 
 def files(jobs, root, compiler):
     """(headers, name of the variant, flags) for every file to compile."""
-    shared = collections.defaultdict(list)
+    shared, separate = collections.defaultdict(list), collections.defaultdict(list)
     for header, alone, variant, flags in jobs:
-        if alone:
+        if not alone:
+            shared[variant, *flags].append(header)
+        elif LARGE or is_nvcc(compiler):
             yield [header], variant, flags
         else:
-            shared[variant, *flags].append(header)
+            separate[base_of(root, header), variant, *flags].append(header)
+    for (_, variant, *flags), headers in separate.items():
+        for chain in chains(root, headers):
+            yield chain, variant, flags
     if is_nvcc(compiler):
         yield OF_A_PROGRAM, "as a program", [f"-I{root}/include", COMPILED, "-c"]
         yield [GPU_PROGRAM], "header-only", [f"-I{root}/include", f"-I{root}/tests/structure",
@@ -176,21 +214,22 @@ def files(jobs, root, compiler):
             yield headers[first:first + TOGETHER], variant, flags
 
 
+def base_of(root, header):
+    """The last base that a header includes unconditionally, or None."""
+    reached = closure(root, header, targets=includes_first) - {header}
+    return next((base for base in reversed(BASES) if base in reached), None)
+
+
 class Precompiled:
     """The bases that several of the jobs share, precompiled for g++."""
 
     def __init__(self, root, compiler, jobs, folder, pool):
         self.root, self.compiler, self.folder = root, compiler, folder
-        users = collections.Counter((self.base(headers[0]), *flags) for headers, _, flags in jobs)
+        users = collections.Counter((base_of(root, headers[0]), *flags) for headers, _, flags in jobs)
         self.made = {}
         if not LARGE and pathlib.Path(compiler).name.startswith("g++"):
             often = [key for key, count in users.items() if key[0] and count > 2]
             self.made = dict(zip(often, pool.map(self.make, often, range(len(often)))))
-
-    def base(self, header):
-        """The last base that a header includes unconditionally, or None."""
-        reached = closure(self.root, header, targets=includes_first) - {header}
-        return next((base for base in reversed(BASES) if base in reached), None)
 
     def make(self, key, number):
         base, *flags = key
@@ -213,12 +252,29 @@ def main(root, build, compiler, cuda=None):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, \
             tempfile.TemporaryDirectory() as folder:
         precompiled = Precompiled(root, compiler, jobs, folder, pool)
-        said = pool.map(lambda job: compile_alone(
-            compiler, job[0], precompiled.flags(precompiled.base(job[0][0]), job[2])), jobs)
-        for (headers, variant, _), output in zip(jobs, said):
-            name = f"{headers[0]} compiles alone" if len(headers) == 1 else (
-                f"{len(headers)} headers from {headers[0]} on compile")
-            cases.check(f"{name} ({variant})", not output, output)
+        separately = pathlib.Path(compiler).name.startswith("g++")
+
+        def compiled(headers, flags):
+            return compile_alone(compiler, headers,
+                                 precompiled.flags(base_of(root, headers[0]), flags))
+
+        def outputs(job):
+            """The compiler's output for every case of the job."""
+            headers, _, flags = job
+            together = compiled(headers, flags)
+            if not separately:
+                return [together]
+            if not together or len(headers) == 1:
+                return [together] * len(headers)
+            alone = [compiled([header], flags) for header in headers]
+            return alone if any(alone) else [together] * len(headers)
+
+        for (headers, variant, _), said in zip(jobs, pool.map(outputs, jobs)):
+            names = [f"{header} compiles alone" for header in headers]
+            if len(said) < len(headers):
+                names = [f"{len(headers)} headers from {headers[0]} on compile"]
+            for name, output in zip(names, said):
+                cases.check(f"{name} ({variant})", not output, output)
 
         planted = pathlib.Path(folder) / "planted.hpp"
         for base, text in ((None, "inline std::string leans_on_others();\n"),
