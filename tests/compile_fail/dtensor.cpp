@@ -5,6 +5,7 @@
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/interop/hdf5.hpp>
 #include <cleave/interop/scalapack.hpp>
+#include <cleave/interop/scalapack_solvers.hpp>
 
 using namespace cleave;
 
@@ -88,6 +89,18 @@ auto nested(const Mesh& mesh) { return zeros<float>({6, 5}, mesh, Shard<0>{}, Cu
 
 #ifdef scalapack_that_was_not_found  // says: cleave: ScaLAPACK was not found when this was built: install the Debian package libscalapack-openmpi-dev (Meson option scalapack)
 void without(const Rows& x) { scalapack::descriptor(x); }
+#endif
+
+#ifdef scalapack_right_hand_sides_of_another_type  // says: cleave: the matrices and the right-hand sides have different element types; cast one of them
+auto other_type(const Rows& a, const DTensor<double, 1, Mesh, Placements<Shard<0>, Replicate>>& b) {
+  return scalapack::solve(a, b);
+}
+#endif
+
+#ifdef scalapack_of_integers  // says: cleave: ScaLAPACK takes float, double and complex numbers of both; call cast<double>(x)
+auto integers(const DTensor<int, 2, Mesh, Placements<Shard<0>, Replicate>>& a) {
+  return scalapack::det(a);
+}
 #endif
 
 #ifdef hdf5_that_was_not_found  // says: cleave: HDF5 was not found when this was built: install the Debian package libhdf5-openmpi-dev (Meson option hdf5)

@@ -1,10 +1,10 @@
-// One large matrix, by ScaLAPACK, from any placement: scalapack::qr, scalapack::eigh.
+// The factors of one large matrix, by ScaLAPACK, from any placement: scalapack::qr, lu, svd, eigh.
 //
 //     // q[BC0,BC1], r[BC0,BC1] = scalapack::qr(a[S0,R])   exchange of a; p?gelqf, p?orglq
 //     // w[R], v[BC1,BC0] = scalapack::eigh(a[S0,R])       exchange of a; p?syevd
 //
-// Placements are those of scalapack_solvers.hpp. What rows hold is the transpose of a, to
-// ScaLAPACK: its factors l q are transposes of r and q.
+// Placements are those of scalapack_tiles.hpp. What rows hold is the transpose of a, to ScaLAPACK:
+// its factors l q are transposes of r and q, and those of singular values change places.
 #pragma once
 
 #include <algorithm>
@@ -12,34 +12,22 @@
 #include <cmath>
 #include <complex>
 #include <cstddef>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include <cleave/comm/exchange_values.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/dtensor.hpp>
-#include <cleave/dtensor/from_local.hpp>
-#include <cleave/interop/scalapack_solvers.hpp>
+#include <cleave/interop/scalapack_tiles.hpp>
+#include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
-
-namespace cleave::detail {
-
-/// A matrix whose first rows and columns are those of x: `element(i, j)` of local indices.
-template <class X, class Element>
-X upper_left(const X& x, index_t rows, index_t columns, const Element& element) {
-  const std::array<index_t, 2> shape{rows, columns};
-  const typename X::local_type local(
-      to_array<2>(local_shape(X::layout, Shape(shape), x.mesh().extents(), x.mesh().coordinate())));
-  for (index_t i = 0; i < local.extent(0); ++i)
-    for (index_t j = 0; j < local.extent(1); ++j) local(i, j) = element(i, j);
-  return X::unchecked(local, x.mesh(), shape);
-}
-
-}  // namespace cleave::detail
+#if CLEAVE_HAS_SCALAPACK
+#include <cleave/interop/mpi/scalapack_functions.hpp>
+#endif
 
 namespace cleave::scalapack {
 
@@ -58,10 +46,9 @@ template <class T, class Mesh, class P>
 auto qr(const DTensor<T, 2, Mesh, P>& a) {
   const auto tiles = detail::tiles_of(a, detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
   const auto& x = tiles.matrix;
+  using X = std::remove_cvref_t<decltype(x)>;
   const auto& local = x.to_local();
   const index_t m = a.shape()[0], n = a.shape()[1], k = std::min(m, n);
-  const std::vector<index_t> rows = detail::global_indices(x, 0),
-                             columns = detail::global_indices(x, 1);
   const Tensor<T, 1> own({k});
   std::fill_n(own.data(), k, T(0));
 #if CLEAVE_HAS_SCALAPACK
@@ -80,10 +67,10 @@ auto qr(const DTensor<T, 2, Mesh, P>& a) {
     own(at) = std::real(local(i, j)) < 0 ? T(-1) : T(1);
   });
   const auto signs = detail::reduced_over_parts<Sum>(x, own).to_local();
-  const auto r = detail::upper_left(x, k, n, [&](index_t i, index_t j) {
-    const index_t row = rows[std::size_t(i)];
-    return row > columns[std::size_t(j)] ? T(0) : signs(row) * local(i, j);
-  });
+  const X r =
+      detail::dealt<X>(a.mesh(), k, n, [&](index_t i, index_t j, index_t row, index_t column) {
+        return row > column ? T(0) : signs(row) * local(i, j);
+      });
 #if CLEAVE_HAS_SCALAPACK
   if (k > 0)
     detail::call_with_work_arrays<T>([&](auto... work) {
@@ -91,9 +78,116 @@ auto qr(const DTensor<T, 2, Mesh, P>& a) {
                   work..., &info);
     });
 #endif
-  const auto q = detail::upper_left(
-      x, m, k, [&](index_t i, index_t j) { return signs(columns[std::size_t(j)]) * local(i, j); });
+  const X q = detail::dealt<X>(a.mesh(), m, k, [&](index_t i, index_t j, index_t, index_t column) {
+    return signs(column) * local(i, j);
+  });
   return std::tuple{q, r};
+}
+
+/// The factors of a matrix with partial pivoting, a = p l u, by p?getrf:
+/// `const auto [p, l, u] = scalapack::lu(a)`. To solve a system, call scalapack::solve.
+///
+/// @param a     [m, n], float, double or complex, under any placements; k = min(m, n)
+/// @return      a std::tuple of p [m, m], which permutes rows, l [m, k], a lower triangle with ones
+///              on its diagonal, and u [k, n], an upper one; dealt in blocks as the result of
+///              scalapack::cholesky
+/// @collective  every rank of the mesh
+/// @cost        one redistribution and a copy of a, a sum of k integers; m n k - (m + n) k²/2 +
+///              k³/3 multiplications and additions, shared by the ranks. Has no gradient
+/// @throws Error on every rank if the ranks are not MPI processes
+template <class T, class Mesh, class P>
+auto lu(const DTensor<T, 2, Mesh, P>& a) {
+  const auto there = a.redistribute(detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
+  using X = std::remove_cvref_t<decltype(there)>;
+  // rows are exchanged, so ScaLAPACK must see a: what rows of its transpose hold
+  const auto turned = transpose(there);
+  const auto tiles = detail::tiles_of(turned, turned.placements());
+  const auto& local = tiles.matrix.to_local();
+  const index_t m = a.shape()[0], n = a.shape()[1], k = std::min(m, n);
+  const Tensor<index_t, 1> own({k});
+  own.fill_(0);
+#if CLEAVE_HAS_SCALAPACK
+  if (k > 0) {
+    const int height = int(m), width = int(n), first = 1;
+    std::vector<int> rows(std::size_t(local.extent(1) + tiles.block));
+    int info = 0;  // a pivot of 0 is no error: u is singular
+    detail::Scalapack<T>::getrf(&height, &width, tiles.data(), &first, &first,
+                                tiles.descriptor.data(), rows.data(), &info);
+    detail::each_on_diagonal(
+        tiles.matrix, [&](index_t, index_t j, index_t at) { own(at) = rows[std::size_t(j)] - 1; });
+  }
+#endif
+  const auto pivots = detail::reduced_over_parts<Sum>(tiles.matrix, own).to_local();
+  std::vector<index_t> from_row(static_cast<std::size_t>(m));
+  std::iota(from_row.begin(), from_row.end(), index_t(0));
+  for (index_t i = 0; i < k; ++i)
+    std::swap(from_row[std::size_t(i)], from_row[std::size_t(pivots(i))]);
+  const auto part = [&](index_t rows, index_t columns, const auto& element) {
+    return detail::dealt<X>(a.mesh(), rows, columns, element);
+  };
+  return std::tuple{part(m, m,
+                         [&](index_t, index_t, index_t row, index_t column) {
+                           return T(from_row[std::size_t(column)] == row ? 1 : 0);
+                         }),
+                    part(m, k,
+                         [&](index_t i, index_t j, index_t row, index_t column) {
+                           return row > column ? local(j, i) : T(row == column ? 1 : 0);
+                         }),
+                    part(k, n, [&](index_t i, index_t j, index_t row, index_t column) {
+                      return row > column ? T(0) : local(j, i);
+                    })};
+}
+
+/// The singular values, descending, and the orthonormal vectors of a matrix, by p?gesvd:
+/// `const auto [u, s, vh] = scalapack::svd(a)`, with a = u diag(s) vh. @see svd
+///
+/// @param a     [m, n], float, double or complex, under any placements; k = min(m, n)
+/// @return      a std::tuple of u [m, k], s [k], real, on every rank, and vh [k, n], the conjugated
+///              vectors, one per row; u and vh dealt in blocks as the result of scalapack::cholesky
+/// @collective  every rank of the mesh
+/// @cost        one redistribution or copy of a; about 4 m n k + 8 k³ multiplications and
+///              additions, shared by the ranks. Has no gradient
+/// @throws Error on every rank if the matrix has an element that is not finite or does not
+///              converge, or if the ranks are not MPI processes
+template <class T, class Mesh, class P>
+auto svd(const DTensor<T, 2, Mesh, P>& a) {
+  using R = kernels::real_t<T>;
+  const auto tiles = detail::tiles_of(a, detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
+  using X = std::remove_cvref_t<decltype(tiles.matrix)>;
+  const index_t m = a.shape()[0], n = a.shape()[1], k = std::min(m, n);
+  detail::require_finite("scalapack::svd", tiles.matrix, a.context(),
+                         [](index_t, index_t) { return true; });
+  const auto empty = [&](index_t rows, index_t columns) {
+    return detail::as_tiles(
+        detail::dealt<X>(a.mesh(), rows, columns, [](auto...) { return T(0); }));
+  };
+  const auto u = empty(m, k), vh = empty(k, n);
+  const Tensor<R, 1> values({k});
+#if CLEAVE_HAS_SCALAPACK
+  // what rows hold is transpose(a) = transpose(vh) diag(s) transpose(u)
+  const int height = int(n), width = int(m), first = 1;
+  int info = 0;
+  std::vector<R> reals(is_complex<T> ? std::size_t(1 + 4 * std::max(m, n)) : 0);
+  const auto call = [&](auto... rest) {
+    detail::Scalapack<T>::gesvd("V", "V", &height, &width, tiles.data(), &first, &first,
+                                tiles.descriptor.data(), values.data(), vh.data(), &first, &first,
+                                vh.descriptor.data(), u.data(), &first, &first, u.descriptor.data(),
+                                rest..., &info, 1, 1);
+  };
+  if (k > 0)
+    detail::call_with_work_arrays<T>([&](auto... work) {
+      if constexpr (is_complex<T>) call(work..., reals.data());
+      else call(work...);
+    });
+  // Processes that have vectors compute the values in another way than those that have none, which
+  // ScaLAPACK then takes for different machines.
+  const bool some_have_none = std::max(m, n) < a.mesh().state().size();
+  if (info != 0 && !(info == k + 1 && some_have_none))
+    throw Error("scalapack::svd",
+                "the singular values do not converge: p?gesvd returns " + std::to_string(info),
+                a.context());
+#endif
+  return std::tuple{u.matrix, detail::values_of_first(tiles.matrix, values), vh.matrix};
 }
 
 /// The eigenvalues, ascending, and the orthonormal eigenvectors of a Hermitian matrix, by p?syevd
@@ -117,18 +211,8 @@ auto eigh(const DTensor<T, 2, Mesh, P>& a) {
   const auto& local = x.to_local();
   const Tensor<R, 1> values({a.shape()[0]});
   const auto vectors = x.unchecked(local.clone(), x.mesh(), x.shape());
-  const std::vector<index_t> rows = detail::global_indices(x, 0),
-                             columns = detail::global_indices(x, 1);
-  int is_finite = 1;
-  for (index_t i = 0; i < local.extent(0); ++i)
-    for (index_t j = 0; j < local.extent(1); ++j)
-      if (rows[std::size_t(i)] >= columns[std::size_t(j)] &&
-          (!std::isfinite(std::real(local(i, j))) || !std::isfinite(std::imag(local(i, j)))))
-        is_finite = 0;
-  for (const int each :
-       detail::gather_values(x.mesh().communicator().host(), is_finite, "scalapack::eigh"))
-    if (each == 0)
-      throw Error("scalapack::eigh", "the matrix has an element that is not finite", a.context());
+  detail::require_finite("scalapack::eigh", x, a.context(),
+                         [](index_t row, index_t column) { return row >= column; });
 #if CLEAVE_HAS_SCALAPACK
   using Call = detail::Scalapack<T>;
   const int n = int(a.shape()[0]), first = 1;
@@ -153,10 +237,7 @@ auto eigh(const DTensor<T, 2, Mesh, P>& a) {
                 a.context());
 #endif
   // if one block is all of a, only its rank has the values
-  if (std::find(rows.begin(), rows.end(), 0) == rows.end() ||
-      std::find(columns.begin(), columns.end(), 0) == columns.end())
-    std::fill_n(values.data(), values.size(), R(0));
-  return std::tuple{detail::reduced_over_parts<Sum>(x, values), transpose(conj(vectors))};
+  return std::tuple{detail::values_of_first(x, values), transpose(conj(vectors))};
 }
 
 }  // namespace cleave::scalapack

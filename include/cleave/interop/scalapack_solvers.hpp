@@ -1,149 +1,59 @@
-// One large matrix, by ScaLAPACK, from any placement: scalapack::cholesky, solve, inv, det.
+// One large matrix, by ScaLAPACK, from any placement: scalapack::cholesky, solve, triangular_solve,
+// lstsq, inv, det, slogdet.
 //
-//     // l[BC0,BC1] = scalapack::cholesky(a[S0,R])                  an exchange of a, then p?potrf
-//     // x[BC1,BC0] = scalapack::solve(a[S0,R], b[S0,R])            of a and b, then p?getrf,
-//     p?getrs
+//     // l[BC0,BC1] = scalapack::cholesky(a[S0,R])          an exchange of a, then p?potrf
+//     // x[BC1,BC0] = scalapack::solve(a[S0,R], b[S0,R])    of a and b, then p?getrf, p?getrs
 //
-// Matrices are redistributed to BlockCyclic<0, 64> on the first axis of the mesh and BlockCyclic<1,
-// 64> on the second; or stay, if blocks of one length are dealt already. Factorisations overwrite
-// copies, never what they are given. For ranks that are MPI processes.
+// Placements are those of scalapack_tiles.hpp: blocks of 64, or those of the operand.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <complex>
-#include <cstddef>
+#include <functional>
 #include <string>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/dtensor.hpp>
-#include <cleave/dtensor/from_local.hpp>
-#include <cleave/interop/scalapack.hpp>
+#include <cleave/interop/scalapack_tiles.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
+#include <cleave/kernels/element_functions.hpp>
+#include <cleave/ops/linear_algebra/solve.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
-#include <cleave/placement/ownership.hpp>
-#include <cleave/placement/placement.hpp>
 #if CLEAVE_HAS_SCALAPACK
 #include <cleave/interop/mpi/scalapack_functions.hpp>
 #endif
 
 namespace cleave::detail {
 
-/// The length of blocks that a matrix is cut into, square ones unless an axis is left.
-inline constexpr int tile_extent = 64;
-
-/// The length of the blocks of a layout, if all axes that cut deal blocks of one length; else 0.
-constexpr int tile_of(const Layout& layout) {
-  int block = 0;
-  for (int a = 0; a < layout.axes; ++a) {
-    if (layout[a] == Placement::replicate()) continue;
-    if (layout[a].kind != PlacementKind::block_cyclic || layout[a].number < 1 ||
-        (block != 0 && block != layout[a].number))
-      return 0;
-    block = layout[a].number;
-  }
-  return block;
-}
-
-template <int Axis>
-using TilePlacement =
-    std::conditional_t<Axis == 0, BlockCyclic<0, tile_extent>,
-                       std::conditional_t<Axis == 1, BlockCyclic<1, tile_extent>, Replicate>>;
-template <int... Axis>
-constexpr Placements<TilePlacement<Axis>...> tile_placements(std::integer_sequence<int, Axis...>) {
-  return {};
-}
-
-/// The placements in which ScaLAPACK factorises a matrix that lies as X does.
-template <class X>
-constexpr auto tiled_placements() {
-  if constexpr (tile_of(X::layout) > 0) return typename X::placements_type{};
-  else return tile_placements(std::make_integer_sequence<int, X::mesh_type::axis_count>{});
-}
-
-/// A matrix in memory of its own that ScaLAPACK may overwrite, and its descriptor.
-template <class X>
-struct Tiles {
-  X matrix;
-  scalapack::Descriptor descriptor;
-
-  static constexpr int block = tile_of(X::layout);
-  auto* data() const { return matrix.to_local().data(); }
-};
-template <class X, class P>
-auto tiles_of(const X& x, P placements) {
-  const auto there = x.redistribute(placements);
-  using Y = std::remove_const_t<decltype(there)>;
-  Tiles<Y> tiles{Y::unchecked(there.to_local().clone(), there.mesh(), there.shape()), {}};
-  tiles.descriptor = scalapack::descriptor(tiles.matrix);
-  // a dimension that no axis cuts is one block of any length; ScaLAPACK requires square ones
-  tiles.descriptor[4] = tiles.descriptor[5] = Tiles<Y>::block;
-  return tiles;
-}
-
-/// The global indices of what this rank has of dimension d, ascending.
-template <class X>
-std::vector<index_t> global_indices(const X& x, int d) {
-  const DimOwnership own(X::layout, {0, 1, 2, 3, 4, 5, 6, 7}, d, x.shape()[std::size_t(d)],
-                         x.mesh().extents());
-  const auto parts = own.parts_of(x.mesh().coordinate());
-  std::vector<index_t> indices;
-  for (index_t i = 0; i < x.to_local().extent(d); ++i) indices.push_back(own.global(parts, i));
-  return indices;
-}
-
-/// Calls visit(i, j, global index) for the elements on the diagonal of x that this rank has.
-template <class X, class Visit>
-void each_on_diagonal(const X& x, const Visit& visit) {
-  const std::vector<index_t> rows = global_indices(x, 0), columns = global_indices(x, 1);
-  for (std::size_t i = 0, j = 0; i < rows.size() && j < columns.size();) {
-    if (rows[i] == columns[j]) visit(index_t(i), index_t(j), rows[i]);
-    if (rows[i] <= columns[j]) ++i;
-    else ++j;
-  }
-}
-
-/// Reduces what the ranks of a matrix have, each a tensor of its own: replicas of it, once.
+/// Calls visit(pivot) for those pivots of the LU factorisation of a matrix that this rank has,
+/// negated where rows change places: their product is the determinant.
+/// @return the matrix dealt in blocks, which the pivots lie on the diagonal of
 /// @collective every rank of the mesh
-template <class Op, class X, class Y>
-auto reduced_over_parts(const X& of, const Y& mine) {
-  return [&]<class... P>(const Placements<P...>&) {
-    const auto parts = from_local(
-        mine, of.mesh(),
-        Placements<std::conditional_t<std::is_same_v<P, Replicate>, Replicate, Partial<Op>>...>{});
-    return parts.redistribute(replicated_t<int(sizeof...(P))>{});
-  }(typename X::placements_type{});
-}
-
-/// Calls a function of ScaLAPACK twice, with work arrays and their lengths: first with the lengths
-/// -1, for which it writes the lengths that it requires.
-/// @tparam W    the element type of each array
-/// @param more  elements that each array has beyond its length
-template <class... W>
-void call_with_work_arrays(const auto& call, index_t more = 0) {
-  std::tuple<std::vector<W>...> arrays{std::vector<W>(1)...};
-  std::array<int, sizeof...(W)> lengths;
-  lengths.fill(-1);
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    const auto make = [&] {
-      std::apply(call, std::tuple_cat(std::tuple{std::get<I>(arrays).data(),
-                                                 static_cast<const int*>(&lengths[I])}...));
-    };
-    make();
-    ((lengths[I] = int(std::real(std::get<I>(arrays)[0])) + int(more)), ...);
-    (std::get<I>(arrays).resize(std::size_t(lengths[I])), ...);
-    make();
-  }(std::index_sequence_for<W...>{});
-}
-
-template <class X>
-void require_square_of_scalapack(const char* operation, const X& x) {
-  static_assert(X::dims == 2, "cleave: ScaLAPACK has matrices: a DTensor of two dimensions");
-  if (x.shape()[0] != x.shape()[1]) throw Error(operation, "the matrix is not square", x.context());
+template <class X, class Visit>
+auto each_pivot(const char* operation, const X& a, const Visit& visit) {
+  require_square_of_scalapack(operation, a);
+  const auto tiles = tiles_of(a, tiled_placements<X>());
+#if CLEAVE_HAS_SCALAPACK
+  using T = typename X::value_type;
+  const int n = int(a.shape()[0]), first = 1;
+  if (n > 0) {
+    const auto& local = tiles.matrix.to_local();
+    std::vector<int> rows(std::size_t(local.extent(1) + tiles.block));
+    int info = 0;
+    Scalapack<T>::getrf(&n, &n, tiles.data(), &first, &first, tiles.descriptor.data(), rows.data(),
+                        &info);
+    each_on_diagonal(tiles.matrix, [&](index_t i, index_t j, index_t at) {
+      const T pivot = local(i, j);
+      visit(rows[std::size_t(j)] == at + 1 ? pivot : -pivot);
+    });
+  }
+#endif
+  return tiles.matrix;
 }
 
 }  // namespace cleave::detail
@@ -189,43 +99,130 @@ auto cholesky(const DTensor<T, Rank, Mesh, P>& a) {
 /// The solution x of a x = b, by p?getrf and p?getrs.
 ///
 /// @param a     [n, n], float, double or complex, under any placements
-/// @param b     [n, k], under any placements on the same mesh
-/// @return      [n, k], dealt in blocks; as it holds columns, placements are those of a transpose
+/// @param b     [n, k], or [n], under any placements on the same mesh
+/// @return      the shape of b, dealt in blocks; as it holds columns, placements are those of a
+///              transpose
 /// @collective  every rank of the mesh
 /// @cost        a redistribution or copy of a and of b; 2 n³/3 + 2 n² k multiplications and
 ///              additions, shared by the ranks. Has no gradient
 /// @throws Error on every rank if the extents do not fit, a is exactly singular, or the ranks are
 ///              not MPI processes
-template <class T, class Mesh, class P, class Q>
-auto solve(const DTensor<T, 2, Mesh, P>& a, const DTensor<T, 2, Mesh, Q>& b) {
+template <class T, class U, int Rank, class Mesh, class P, class Q>
+auto solve(const DTensor<T, 2, Mesh, P>& a, const DTensor<U, Rank, Mesh, Q>& b) {
   using X = DTensor<T, 2, Mesh, P>;
   detail::require_square_of_scalapack("scalapack::solve", a);
-  if (a.shape()[0] != b.shape()[0])
-    throw Error("scalapack::solve",
-                "the matrix has " + std::to_string(a.shape()[0]) + " rows, the right-hand sides " +
-                    std::to_string(b.shape()[0]),
-                a.context());
-  const auto placements = detail::tiled_placements<X>();
-  const auto tiles = detail::tiles_of(a, placements);
-  const auto sides = detail::tiles_of(transpose(b), placements);
+  return detail::solved_for("scalapack::solve", a, b, [&](const auto& each) {
+    const auto tiles = detail::tiles_of(a, detail::tiled_placements<X>());
+    const auto sides = detail::sides_of(tiles, each, a.shape()[0], std::identity());
 #if CLEAVE_HAS_SCALAPACK
-  using Call = detail::Scalapack<T>;
-  const int n = int(a.shape()[0]), columns = int(b.shape()[1]), first = 1;
-  if (n > 0 && columns > 0) {
-    // what rows hold is transpose(a), of which getrs solves with the transpose
-    std::vector<int> pivots(std::size_t(tiles.matrix.to_local().extent(1) + tiles.block));
-    int info = 0;
-    Call::getrf(&n, &n, tiles.data(), &first, &first, tiles.descriptor.data(), pivots.data(),
-                &info);
-    if (info != 0)
-      throw Error("scalapack::solve",
-                  "the matrix is singular: its pivot " + std::to_string(info) + " is 0",
-                  a.context());
-    Call::getrs("T", &n, &columns, tiles.data(), &first, &first, tiles.descriptor.data(),
-                pivots.data(), sides.data(), &first, &first, sides.descriptor.data(), &info, 1);
-  }
+    using Call = detail::Scalapack<T>;
+    const int n = int(a.shape()[0]), columns = int(each.shape()[1]), first = 1;
+    if (n > 0 && columns > 0) {
+      // what rows hold is transpose(a), of which getrs solves with the transpose
+      std::vector<int> pivots(std::size_t(tiles.matrix.to_local().extent(1) + tiles.block));
+      int info = 0;
+      Call::getrf(&n, &n, tiles.data(), &first, &first, tiles.descriptor.data(), pivots.data(),
+                  &info);
+      if (info != 0)
+        throw Error("scalapack::solve",
+                    "the matrix is singular: its pivot " + std::to_string(info) + " is 0",
+                    a.context());
+      Call::getrs("T", &n, &columns, tiles.data(), &first, &first, tiles.descriptor.data(),
+                  pivots.data(), sides.data(), &first, &first, sides.descriptor.data(), &info, 1);
+    }
 #endif
-  return transpose(sides.matrix);
+    return transpose(sides.matrix);
+  });
+}
+
+/// The solution x of a x = b, where a is the lower triangle of what is given, or the upper one:
+/// `scalapack::triangular_solve(a, b, Side::upper)`, by p?trsm. The elements on the other side are
+/// not read. Otherwise as scalapack::solve, at n² k multiplications and additions.
+///
+/// @throws Error on every rank also if an element of the diagonal is 0
+template <class T, class U, int Rank, class Mesh, class P, class Q>
+auto triangular_solve(const DTensor<T, 2, Mesh, P>& a, const DTensor<U, Rank, Mesh, Q>& b,
+                      Side side = Side::lower) {
+  using X = DTensor<T, 2, Mesh, P>;
+  constexpr const char* name = "scalapack::triangular_solve";
+  detail::require_square_of_scalapack(name, a);
+  return detail::solved_for(name, a, b, [&](const auto& each) {
+    const auto tiles = detail::tiles_of(a, detail::tiled_placements<X>());
+    const auto sides = detail::sides_of(tiles, each, a.shape()[0], std::identity());
+    const int n = int(a.shape()[0]), columns = int(each.shape()[1]);
+    // p?trtrs checks two elements of each block only
+    const index_t row = n > 0 && columns > 0 ? detail::zero_on_diagonal(name, tiles.matrix) : 0;
+    if (row != 0)
+      throw Error(name,
+                  "the matrix is singular: its diagonal element " + std::to_string(row) + " is 0",
+                  a.context());
+#if CLEAVE_HAS_SCALAPACK
+    const int first = 1;
+    const T one = 1;
+    if (n > 0 && columns > 0)
+      detail::Scalapack<T>::trsm("L", side == Side::lower ? "U" : "L", "T", "N", &n, &columns, &one,
+                                 tiles.data(), &first, &first, tiles.descriptor.data(),
+                                 sides.data(), &first, &first, sides.descriptor.data());
+#else
+    static_cast<void>(side);
+#endif
+    return transpose(sides.matrix);
+  });
+}
+
+/// The x with the least norm of a x - b, column by column, and of those the one of least norm, by
+/// p?gels: more rows than columns are equations that cannot all hold, fewer leave x open. Of one
+/// tall matrix with few columns whose rows are cut, lstsq takes less.
+///
+/// @param a     [m, n], float, double or complex, of full rank, under any placements
+/// @param b     [m, k], or [m], under any placements on the same mesh
+/// @return      [n, k], or [n], dealt in blocks; as it holds columns, placements are those of a
+///              transpose
+/// @collective  every rank of the mesh
+/// @cost        a redistribution or copy of a and of b; m n p - (m + n) p²/2 + p³/3
+///              multiplications and additions, p = min(m, n), and 2 m n k, shared by the ranks. Has
+///              no gradient
+/// @throws Error on every rank if the extents do not fit, a triangular factor of a has a zero on
+///              its diagonal, or the ranks are not MPI processes. Rounding may hide that the rank
+///              is not full: svd tells
+template <class T, class U, int Rank, class Mesh, class P, class Q>
+auto lstsq(const DTensor<T, 2, Mesh, P>& a, const DTensor<U, Rank, Mesh, Q>& b) {
+  using X = DTensor<T, 2, Mesh, P>;
+  constexpr const char* name = "scalapack::lstsq";
+  return detail::solved_for(name, a, b, [&](const auto& each) {
+    const index_t m = a.shape()[0], n = a.shape()[1], k = each.shape()[1];
+    const auto conjugate = [](const T& x) {
+      if constexpr (is_complex<T>) return std::conj(x);
+      else return x;
+    };
+    const auto tiles = detail::tiles_of(a, detail::tiled_placements<X>());
+    const auto sides = detail::sides_of(tiles, each, std::max(m, n), conjugate);
+    const auto& local = sides.matrix.to_local();
+    const bool is_empty = m == 0 || n == 0 || k == 0;
+    if (!is_empty) {
+#if CLEAVE_HAS_SCALAPACK
+      // what rows hold is transpose(a): the transpose of that is a, its adjoint is conj(a)
+      const int height = int(n), width = int(m), columns = int(k), first = 1;
+      int info = 0;
+      detail::call_with_work_arrays<T>([&](auto... work) {
+        detail::Scalapack<T>::gels(is_complex<T> ? "C" : "T", &height, &width, &columns,
+                                   tiles.data(), &first, &first, tiles.descriptor.data(),
+                                   sides.data(), &first, &first, sides.descriptor.data(), work...,
+                                   &info, 1);
+      });
+      if (info != 0) throw Error(name, "p?gels returns " + std::to_string(info), a.context());
+#endif
+      if (const index_t row = detail::zero_on_diagonal(name, tiles.matrix); row != 0)
+        throw Error(name,
+                    "the matrix does not have full rank: diagonal element " + std::to_string(row) +
+                        " of its triangular factor is 0",
+                    a.context());
+    }
+    return transpose(detail::dealt<typename std::remove_cvref_t<decltype(sides.matrix)>>(
+        a.mesh(), k, n, [&](index_t i, index_t j, index_t, index_t) {
+          return is_empty ? T(0) : conjugate(local(i, j));
+        }));
+  });
 }
 
 /// The inverse of a matrix, by p?getrf and p?getri. To solve a system, call scalapack::solve, which
@@ -261,7 +258,7 @@ auto inv(const DTensor<T, 2, Mesh, P>& a) {
   return tiles.matrix;
 }
 
-/// The determinant of a matrix, by p?getrf.
+/// The determinant of a matrix, by p?getrf. Large matrices overflow: call scalapack::slogdet.
 ///
 /// @param a     [n, n], float, double or complex, under any placements
 /// @return      a DTensor without dimensions, the same on every rank; 1 for n = 0
@@ -271,26 +268,33 @@ auto inv(const DTensor<T, 2, Mesh, P>& a) {
 /// @throws Error on every rank if the matrix is not square, or the ranks are not MPI processes
 template <class T, class Mesh, class P>
 auto det(const DTensor<T, 2, Mesh, P>& a) {
-  detail::require_square_of_scalapack("scalapack::det", a);
-  const auto tiles = detail::tiles_of(a, detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
-  const Tensor<T, 0> product{{}};
-  product.fill_(T(1));
-#if CLEAVE_HAS_SCALAPACK
-  const int n = int(a.shape()[0]), first = 1;
-  if (n > 0) {
-    const auto& local = tiles.matrix.to_local();
-    std::vector<int> pivots(std::size_t(local.extent(1) + tiles.block));
-    int info = 0;
-    detail::Scalapack<T>::getrf(&n, &n, tiles.data(), &first, &first, tiles.descriptor.data(),
-                                pivots.data(), &info);
-    detail::each_on_diagonal(tiles.matrix, [&](index_t i, index_t j, index_t at) {
-      const T pivot = local(i, j);
-      T& all = *product.data();
-      all = kernels::times(all, pivots[std::size_t(j)] == at + 1 ? pivot : -pivot);
-    });
-  }
-#endif
-  return detail::reduced_over_parts<Product>(tiles.matrix, product);
+  T product = 1;
+  const auto x = detail::each_pivot(
+      "scalapack::det", a, [&](const T& pivot) { product = kernels::times(product, pivot); });
+  return detail::reduced_over_parts<Product>(x, detail::number(product));
+}
+
+/// The sign and the logarithm of the determinant d of a matrix, by p?getrf:
+/// `const auto [sign, logarithm] = scalapack::slogdet(a)`, with d = sign · exp(logarithm).
+///
+/// @param a     [n, n], float, double or complex, under any placements
+/// @return      a std::tuple of d / |d|, of the element type of a, and log |d|, real: DTensors
+///              without dimensions, the same on every rank; 0 and -inf if the matrix is singular
+/// @collective  every rank of the mesh
+/// @cost        as scalapack::det. Has no gradient
+/// @throws Error on every rank if the matrix is not square, or the ranks are not MPI processes
+template <class T, class Mesh, class P>
+auto slogdet(const DTensor<T, 2, Mesh, P>& a) {
+  using Size = kernels::real_t<T>;
+  T direction = 1;
+  Size sum = 0;
+  const auto x = detail::each_pivot("scalapack::slogdet", a, [&](const T& pivot) {
+    const Size size = kernels::magnitude(pivot);
+    direction = kernels::times(direction, size == Size(0) ? T(0) : pivot / size);
+    sum += std::log(size);
+  });
+  return std::tuple{detail::reduced_over_parts<Product>(x, detail::number(direction)),
+                    detail::reduced_over_parts<Sum>(x, detail::number(sum))};
 }
 
 }  // namespace cleave::scalapack

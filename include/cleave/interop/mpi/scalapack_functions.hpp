@@ -14,6 +14,13 @@
   void cleave_p##letter##laset(const char*, const int*, const int*, const T*, const T*, T*,        \
                                const int*, const int*, const int*,                                 \
                                std::size_t) __asm__("p" #letter "laset_");                         \
+  void cleave_p##letter##trsm(const char*, const char*, const char*, const char*, const int*,      \
+                              const int*, const T*, const T*, const int*, const int*, const int*,  \
+                              T*, const int*, const int*,                                          \
+                              const int*) __asm__("p" #letter "trsm_");                            \
+  void cleave_p##letter##gels(const char*, const int*, const int*, const int*, T*, const int*,     \
+                              const int*, const int*, T*, const int*, const int*, const int*, T*,  \
+                              const int*, int*, std::size_t) __asm__("p" #letter "gels_");         \
   void cleave_p##letter##getrf(const int*, const int*, T*, const int*, const int*, const int*,     \
                                int*, int*) __asm__("p" #letter "getrf_");                          \
   void cleave_p##letter##getrs(const char*, const int*, const int*, const T*, const int*,          \
@@ -34,6 +41,10 @@
                                           const int*, const int*, T*, T*, const int*, const int*,  \
                                           const int*, T*, const int*, int*, const int*, int*,      \
                                           std::size_t, std::size_t) __asm__("p" #letter "syevd_"); \
+  extern "C" void cleave_p##letter##gesvd(                                                         \
+      const char*, const char*, const int*, const int*, T*, const int*, const int*, const int*,    \
+      T*, T*, const int*, const int*, const int*, T*, const int*, const int*, const int*, T*,      \
+      const int*, int*, std::size_t, std::size_t) __asm__("p" #letter "gesvd_");                   \
   CLEAVE_SCALAPACK_OF(letter, T, orglq, syevd)
 #define CLEAVE_SCALAPACK_COMPLEX(letter, R)                                                        \
   CLEAVE_SCALAPACK(letter, std::complex<R>, unglq)                                                 \
@@ -41,12 +52,20 @@
       const char*, const char*, const int*, std::complex<R>*, const int*, const int*, const int*,  \
       R*, std::complex<R>*, const int*, const int*, const int*, std::complex<R>*, const int*, R*,  \
       const int*, int*, const int*, int*, std::size_t, std::size_t) __asm__("p" #letter "heevd_"); \
+  extern "C" void cleave_p##letter##gesvd(                                                         \
+      const char*, const char*, const int*, const int*, std::complex<R>*, const int*, const int*,  \
+      const int*, R*, std::complex<R>*, const int*, const int*, const int*, std::complex<R>*,      \
+      const int*, const int*, const int*, std::complex<R>*, const int*, R*, int*, std::size_t,     \
+      std::size_t) __asm__("p" #letter "gesvd_");                                                  \
   CLEAVE_SCALAPACK_OF(letter, std::complex<R>, unglq, heevd)
 #define CLEAVE_SCALAPACK_OF(letter, T, form_q, eigenvectors)      \
   template <>                                                     \
   struct Scalapack<T> {                                           \
     static constexpr auto potrf = &cleave_p##letter##potrf;       \
     static constexpr auto laset = &cleave_p##letter##laset;       \
+    static constexpr auto trsm = &cleave_p##letter##trsm;         \
+    static constexpr auto gels = &cleave_p##letter##gels;         \
+    static constexpr auto gesvd = &cleave_p##letter##gesvd;       \
     static constexpr auto getrf = &cleave_p##letter##getrf;       \
     static constexpr auto getrs = &cleave_p##letter##getrs;       \
     static constexpr auto getri = &cleave_p##letter##getri;       \

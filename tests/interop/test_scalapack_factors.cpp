@@ -1,0 +1,221 @@
+// Factors of one matrix by ScaLAPACK, from any placement: their products, by loops.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <tuple>
+#include <type_traits>
+
+#include <doctest/doctest.h>
+
+#include <cleave/dtensor/distribute.hpp>
+#include <cleave/interop/scalapack_factors.hpp>
+#include <cleave/mesh/device_mesh.hpp>
+
+#include "large_matrices.hpp"
+
+using namespace cleave;
+using namespace cleave::axes;
+
+namespace large_matrices {
+namespace {
+
+template <class T, class Mesh, class P>
+void check_qr(const Mesh& mesh, index_t m, index_t n, P placements) {
+  CAPTURE(m);
+  CAPTURE(n);
+  CAPTURE(to_string(placements));
+  const Tensor<T, 2> any = some<T>(m, n);
+  const auto a = distribute_tensor(any, mesh, placements);
+  const auto factors = scalapack::qr(a);
+  const Tensor<T, 2> q = std::get<0>(factors).full_tensor(), r = std::get<1>(factors).full_tensor();
+  const index_t k = std::min(m, n);
+  CHECK(q.shape() == std::array<index_t, 2>{m, k});
+  CHECK(r.shape() == std::array<index_t, 2>{k, n});
+  CHECK(difference(product(q, r), any) < tolerance<T>);
+  CHECK(difference(product(adjoint(q), q), identity<T>(k)) < tolerance<T>);
+  bool has_form = true;
+  for (index_t i = 0; i < k; ++i) {
+    has_form = has_form && std::real(r(i, i)) >= 0 && std::abs(std::imag(r(i, i))) < tolerance<T>;
+    for (index_t j = 0; j < i; ++j) has_form = has_form && r(i, j) == T(0);
+  }
+  CHECK(has_form);
+  CHECK(difference(a.full_tensor(), any) == 0);
+}
+
+template <class T, class Mesh, class P>
+void check_lu(const Mesh& mesh, const Tensor<T, 2>& any, P placements) {
+  const index_t m = any.extent(0), n = any.extent(1), k = std::min(m, n);
+  CAPTURE(m);
+  CAPTURE(n);
+  CAPTURE(to_string(placements));
+  const auto a = distribute_tensor(any, mesh, placements);
+  const auto factors = scalapack::lu(a);
+  const Tensor<T, 2> p = std::get<0>(factors).full_tensor(), l = std::get<1>(factors).full_tensor(),
+                     u = std::get<2>(factors).full_tensor();
+  CHECK(p.shape() == std::array<index_t, 2>{m, m});
+  CHECK(l.shape() == std::array<index_t, 2>{m, k});
+  CHECK(u.shape() == std::array<index_t, 2>{k, n});
+  CHECK(difference(product(p, product(l, u)), any) < tolerance<T>);
+  CHECK(difference(product(p, p, true), identity<T>(m)) == 0);
+  CHECK(is_upper_triangle(u));
+  CHECK(is_upper_triangle(adjoint(l)));
+  bool has_form = true;
+  for (index_t j = 0; j < k; ++j) {
+    has_form = has_form && l(j, j) == T(1);
+    for (index_t i = j; i < m; ++i)  // the pivot has the largest |re| + |im|
+      has_form = has_form && std::abs(l(i, j)) < 1.4143;
+  }
+  for (index_t i = 0; i < m * m; ++i)
+    has_form = has_form && (p.data()[i] == T(0) || p.data()[i] == T(1));
+  CHECK(has_form);
+  CHECK(difference(a.full_tensor(), any) == 0);
+}
+
+template <class T, class Mesh, class P>
+void check_svd(const Mesh& mesh, const Tensor<T, 2>& any, P placements) {
+  const index_t m = any.extent(0), n = any.extent(1), k = std::min(m, n);
+  CAPTURE(m);
+  CAPTURE(n);
+  CAPTURE(to_string(placements));
+  const auto a = distribute_tensor(any, mesh, placements);
+  const auto factors = scalapack::svd(a);
+  const Tensor<T, 2> u = std::get<0>(factors).full_tensor(),
+                     vh = std::get<2>(factors).full_tensor();
+  const auto s = std::get<1>(factors).to_local();
+  CHECK(u.shape() == std::array<index_t, 2>{m, k});
+  CHECK(vh.shape() == std::array<index_t, 2>{k, n});
+  CHECK(s.extent(0) == k);
+  const Tensor<T, 2> scaled({m, k});
+  bool descends = true;
+  for (index_t j = 0; j < k; ++j) {
+    descends = descends && s(j) >= 0 && (j == 0 || s(j) <= s(j - 1));
+    for (index_t i = 0; i < m; ++i) scaled(i, j) = u(i, j) * s(j);
+  }
+  CHECK(descends);
+  CHECK(difference(product(scaled, vh), any) < tolerance<T>);
+  CHECK(difference(product(adjoint(u), u), identity<T>(k)) < tolerance<T>);
+  CHECK(difference(product(vh, vh, true), identity<T>(k)) < tolerance<T>);
+  CHECK(difference(a.full_tensor(), any) == 0);
+}
+
+template <class T, class Mesh, class P>
+void check_eigh(const Mesh& mesh, const Tensor<T, 2>& any, P placements) {
+  const index_t n = any.extent(0);
+  CAPTURE(n);
+  CAPTURE(to_string(placements));
+  const auto a = distribute_tensor(any, mesh, placements);
+  const auto [w, v] = scalapack::eigh(a);
+  const Tensor<T, 2> whole({n, n}), vectors = v.full_tensor(), turned({n, n});
+  const auto values = w.to_local();
+  bool ascends = true;
+  for (index_t i = 0; i < n; ++i) {
+    ascends = ascends && (i == 0 || values(i - 1) <= values(i));
+    for (index_t j = 0; j < n; ++j) {  // the lower triangle is read
+      whole(i, j) = i == j ? T(std::real(any(i, i))) : i < j ? conjugate(any(j, i)) : any(i, j);
+      turned(i, j) = vectors(i, j) * values(j);
+    }
+  }
+  CHECK(ascends);
+  CHECK(difference(product(adjoint(vectors), vectors), identity<T>(n)) < tolerance<T>);
+  CHECK(difference(product(turned, vectors, true), whole) < tolerance<T>);
+  CHECK(difference(a.full_tensor(), any) == 0);  // not overwritten
+}
+
+}  // namespace
+
+TEST_CASE("QR factors by ScaLAPACK, from any placement, multiplied by loops") {
+  between_processes({1, 2, 3, 4}, [](World& world) {
+    const auto line = init_device_mesh<tp>(world, {world.size()});
+    check_qr<double>(line, 90, 7, Placements<Shard<0>>{});
+    check_qr<std::complex<double>>(line, 5, 9, Placements<BlockCyclic<1, 2>>{});
+    if (world.size() % 2 != 0) return;
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
+    for (const auto& [m, n] :
+         {std::array<index_t, 2>{70, 130}, {130, 70}, {67, 67}, {1, 3}, {0, 2}, {2, 0}})
+      check_qr<double>(mesh, m, n, Placements<Shard<1>, Shard<0>>{});
+    check_qr<float>(mesh, 20, 11, Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
+    check_qr<std::complex<double>>(mesh, 70, 66, Placements<Shard<0>, Balanced<0>>{});
+  });
+}
+
+TEST_CASE("LU factors by ScaLAPACK, from any placement, multiplied by loops") {
+  between_processes({1, 2, 3, 4}, [](World& world) {
+    const auto line = init_device_mesh<tp>(world, {world.size()});
+    check_lu(line, some<double>(90, 7), Placements<Shard<0>>{});
+    check_lu(line, some<std::complex<double>>(5, 9), Placements<BlockCyclic<1, 2>>{});
+    check_lu(line, some<double>(4, 3), Placements<Replicate>{});
+    if (world.size() % 2 != 0) return;
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
+    for (const auto& [m, n] :
+         {std::array<index_t, 2>{70, 130}, {130, 70}, {67, 67}, {1, 3}, {0, 2}, {2, 0}, {1, 1}})
+      check_lu(mesh, some<double>(m, n), Placements<Shard<1>, Shard<0>>{});
+    check_lu(mesh, some<float>(20, 11), Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
+    check_lu(mesh, some<std::complex<float>>(12, 15), Placements<BlockCyclic<0, 2>, Replicate>{});
+    check_lu(mesh, some<std::complex<double>>(70, 66), Placements<Shard<0>, Balanced<0>>{});
+    const Tensor<double, 2> ones = some<double>(9, 7);  // of rank 1: pivots are 0
+    std::fill_n(ones.data(), 63, 1.);
+    check_lu(mesh, ones, Placements<BlockCyclic<0, 2>, BlockCyclic<1, 2>>{});
+  });
+}
+
+TEST_CASE("singular values and vectors by ScaLAPACK, from any placement, multiplied by loops") {
+  between_processes({1, 2, 3, 4}, [](World& world) {
+    const auto line = init_device_mesh<tp>(world, {world.size()});
+    check_svd(line, some<double>(90, 7), Placements<Shard<0>>{});
+    check_svd(line, some<std::complex<double>>(5, 9), Placements<BlockCyclic<1, 2>>{});
+    check_svd(line, some<double>(4, 3), Placements<Replicate>{});
+    check_svd(line, some<std::complex<float>>(2, 2), Placements<Shard<1>>{});
+    if (world.size() % 2 != 0) return;
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
+    for (const auto& [m, n] :
+         {std::array<index_t, 2>{70, 130}, {130, 70}, {67, 67}, {1, 3}, {0, 2}, {2, 0}, {1, 1}})
+      check_svd(mesh, some<double>(m, n), Placements<Shard<1>, Shard<0>>{});
+    for (const double scale : {1., 1e-25, 1e25}) {
+      const Tensor<float, 2> any = some<float>(20, 11);
+      for (index_t i = 0; i < 220; ++i) any.data()[i] *= float(scale);
+      check_svd(mesh, any, Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
+    }
+    check_svd(mesh, some<std::complex<float>>(12, 15), Placements<BlockCyclic<0, 2>, Replicate>{});
+    check_svd(mesh, some<std::complex<double>>(70, 66), Placements<Shard<0>, Balanced<0>>{});
+    const Tensor<double, 2> ones = some<double>(9, 7);  // of rank 1: values are 0
+    std::fill_n(ones.data(), 63, 1.);
+    check_svd(mesh, ones, Placements<BlockCyclic<0, 2>, BlockCyclic<1, 2>>{});
+  });
+}
+
+TEST_CASE("eigenvalues and vectors by ScaLAPACK, from any placement, multiplied by loops") {
+  between_processes({1, 2, 3, 4}, [](World& world) {
+    const auto line = init_device_mesh<tp>(world, {world.size()});
+    check_eigh(line, some<double>(70, 70), Placements<Shard<0>>{});
+    check_eigh(line, some<std::complex<double>>(5, 5), Placements<BlockCyclic<1, 2>>{});
+    check_eigh(line, some<double>(4, 4), Placements<Replicate>{});
+    if (world.size() % 2 != 0) return;
+    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
+    for (const index_t n : {0, 1, 67, 130})
+      check_eigh(mesh, some<double>(n, n), Placements<Shard<0>, Replicate>{});
+    for (const double scale : {1., 1e-25, 1e25}) {
+      const Tensor<float, 2> any = some<float>(20, 20);
+      for (index_t i = 0; i < 400; ++i) any.data()[i] *= float(scale);
+      check_eigh(mesh, any, Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
+    }
+    check_eigh(mesh, some<std::complex<float>>(12, 12), Placements<BlockCyclic<0, 2>, Replicate>{});
+    check_eigh(mesh, some<std::complex<double>>(70, 70), Placements<Shard<1>, Balanced<0>>{});
+  });
+}
+
+TEST_CASE("factors of matrices with elements that are not finite are an error on every rank") {
+  between_processes({1, 2, 4}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const Tensor<double, 2> ones = some<double>(5, 5);
+    ones(4, 0) = std::numeric_limits<double>::infinity();
+    const auto infinite = distribute_tensor(ones, mesh, Shard<0>{});
+    CHECK(error_text([&] { scalapack::eigh(infinite); }) ==
+          "scalapack::eigh: the matrix has an element that is not finite");
+    CHECK(error_text([&] { scalapack::svd(infinite); }) ==
+          "scalapack::svd: the matrix has an element that is not finite");
+  });
+}
+
+}  // namespace large_matrices
