@@ -58,6 +58,7 @@
 #include <cleave/ops/linear_algebra/eigenvalues.hpp>
 #include <cleave/ops/linear_algebra/least_squares.hpp>
 #include <cleave/ops/linear_algebra/lu.hpp>
+#include <cleave/ops/linear_algebra/newton_schulz.hpp>
 #include <cleave/ops/linear_algebra/qr.hpp>
 #include <cleave/ops/linear_algebra/singular_values.hpp>
 #include <cleave/ops/linear_algebra/solve.hpp>
