@@ -110,6 +110,12 @@ void measure(World& world, index_t rows, index_t columns) {
   }
 }
 
+/// The elements of the three matrices that each of p ranks owns.
+double owned(const Sizes& sizes, double p) {
+  const double m = double(sizes.m), n = double(sizes.n), k = double(sizes.k);
+  return (m * n + m * k + n * k) / p;
+}
+
 /// The fewest elements that some rank receives for a product on p ranks, if each begins and ends
 /// with its share of the three matrices and has memory enough: H. Al Daas, G. Ballard,
 /// L. Grigori, S. Kumar and K. Rouse, "Tight Memory-Independent Parallel Matrix Multiplication
@@ -118,43 +124,102 @@ double bound(const Sizes& sizes, double p) {
   std::array extents{double(sizes.m), double(sizes.n), double(sizes.k)};
   std::ranges::sort(extents, std::greater<>());
   const auto [m, n, k] = extents;
-  const double owned = (m * n + m * k + n * k) / p;
-  if (p <= m / n) return (m * n + m * k) / p + n * k - owned;
-  if (p <= m * n / (k * k)) return 2 * std::sqrt(m * n * k * k / p) + m * n / p - owned;
-  return 3 * std::pow(m * n * k / p, 2.0 / 3) - owned;
+  if (p <= m / n) return (m * n + m * k) / p + n * k - owned(sizes, p);
+  if (p <= m * n / (k * k)) return 2 * std::sqrt(m * n * k * k / p) + m * n / p - owned(sizes, p);
+  return 3 * std::pow(m * n * k / p, 2.0 / 3) - owned(sizes, p);
 }
 
-/// Received by a rank that is at different places on the axes.
-double received_bytes(const Sizes& sizes, const std::array<index_t, 3>& extents) {
+/// The same if a rank holds at most `memory` elements: G. Kwasniewski et al., "Red-Blue Pebbling
+/// Revisited: Near Optimal Parallel Matrix-Matrix Multiplication", SC 2019, theorem 2. The m n k /
+/// p multiplications of a rank load at least 2 m n k / (p sqrt(s)) factors and store s sums, with
+/// s <= memory; what it owns is neither received nor sent. On average over all ranks, elements that
+/// are received or sent as sums are received by some rank.
+double bound(const Sizes& sizes, double p, double memory) {
+  const double volume = double(sizes.m) * double(sizes.n) * double(sizes.k) / p;
+  const double sums = std::min(memory, std::pow(volume, 2.0 / 3));
+  return std::max(bound(sizes, p), 2 * volume / std::sqrt(sums) + sums - owned(sizes, p));
+}
+
+using Result = Placements<Shard<0>, Shard<0>, Shard<1>>;
+
+/// What f(x, w) costs a rank that is at different places on the axes, for m, k and n.
+template <class F>
+Budget cost_on(const Sizes& sizes, const std::array<index_t, 3>& extents, const F& f) {
   const auto rank = int(extents[1] * extents[2] / 2 + extents[2] / 4);
-  return double(budget(rank, int(extents[0] * extents[1] * extents[2]), [&](World& world) {
-                  const auto mesh = init_device_mesh<dp, pp, tp>(world, extents);
-                  const auto x =
-                      zeros<double>({sizes.m, sizes.k}, mesh, Shard<0>{}, Shard<1>{}, Shard<1>{});
-                  const auto w =
-                      zeros<double>({sizes.k, sizes.n}, mesh, Shard<0>{}, Shard<0>{}, Shard<1>{});
-                  (void)matmul<Placements<Shard<0>, Shard<0>, Shard<1>>>(x, w);
+  return budget(rank, int(extents[0] * extents[1] * extents[2]), [&](World& world) {
+    const auto mesh = init_device_mesh<dp, pp, tp>(world, extents);
+    const auto x = zeros<double>({sizes.m, sizes.k}, mesh, Shard<0>{}, Shard<1>{}, Shard<1>{});
+    const auto w = zeros<double>({sizes.k, sizes.n}, mesh, Shard<0>{}, Shard<0>{}, Shard<1>{});
+    f(x, w);
+  });
+}
+
+double received_bytes(const Sizes& sizes, const std::array<index_t, 3>& extents) {
+  return double(cost_on(sizes, extents, [](const auto& x, const auto& w) {
+                  (void)matmul<Result>(x, w);
                 }).received_bytes());
 }
 
-void print_bytes(const Sizes& sizes, int ranks, const std::array<index_t, 3>& extents) {
-  std::printf("linalg.matmul.%s.on_%d.%dx%dx%d.bytes_vs_bound %.3f ratio\n", sizes.name, ranks,
-              int(extents[0]), int(extents[1]), int(extents[2]),
-              received_bytes(sizes, extents) / (sizeof(double) * bound(sizes, ranks)));
+void print_ratio(const Sizes& sizes, index_t ranks, const std::array<index_t, 3>& extents,
+                 const char* what, double ratio) {
+  std::printf("linalg.%s.%s.on_%d.%dx%dx%d.bytes_vs_bound %.3f ratio\n", what, sizes.name,
+              int(ranks), int(extents[0]), int(extents[1]), int(extents[2]), ratio);
+}
+
+void print_bytes(const Sizes& sizes, index_t ranks, const std::array<index_t, 3>& extents) {
+  print_ratio(sizes, ranks, extents, "matmul",
+              received_bytes(sizes, extents) / (sizeof(double) * bound(sizes, double(ranks))));
+}
+
+template <class F>
+void each_mesh(index_t ranks, const F& f) {
+  for (index_t rows = 1; rows <= ranks; rows *= 2)
+    for (index_t inner = 1; rows * inner <= ranks; inner *= 2)
+      f(std::array{rows, inner, ranks / rows / inner});
+}
+
+/// Planned by bytes, where one product may hold so many times what a rank owns of the matrices: on
+/// the mesh where it receives least.
+void count_limited_bytes(const Sizes& sizes, index_t ranks, int times) {
+  const double own = owned(sizes, double(ranks));
+  const fewest_bytes limits{.memory_limit = index_t(own * times) * index_t(sizeof(double))};
+  std::array<index_t, 3> best{};
+  index_t least = -1;
+  each_mesh(ranks, [&](const std::array<index_t, 3>& extents) {
+    cost_on(sizes, extents, [&](const auto& x, const auto& w) {
+      try {
+        const index_t bytes = explain<Result>("ik,kj->ij"_ein, limits, x, w).bytes;
+        if (least < 0 || bytes < least) least = bytes, best = extents;
+      } catch (const Error&) {  // no plan keeps to the limit on this mesh
+      }
+    });
+  });
+  const std::string name = "einsum.memory_" + std::to_string(times) + "x";
+  if (least < 0) {
+    std::fprintf(stderr, "linalg.%s.%s.on_%d omitted: no plan keeps to the limit\n", name.c_str(),
+                 sizes.name, int(ranks));
+    return;
+  }
+  const Budget cost = cost_on(sizes, best, [&](const auto& x, const auto& w) {
+    (void)einsum<Result>("ik,kj->ij"_ein, limits, x, w);
+  });
+  const double operands = own - double(sizes.m) * double(sizes.n) / double(ranks);
+  print_ratio(sizes, ranks, best, name.c_str(),
+              double(cost.received_bytes()) /
+                  (sizeof(double) * bound(sizes, double(ranks), own * times + operands)));
 }
 
 /// On square grids, and on the mesh of three axes, for m, k and n, that receives least.
 void count_bytes(const Sizes& sizes) {
   for (index_t ranks = 4; ranks <= 4096; ranks *= 4) {
     const auto q = index_t(std::lround(std::sqrt(double(ranks))));
-    print_bytes(sizes, int(ranks), {q, 1, q});
+    print_bytes(sizes, ranks, {q, 1, q});
     std::array<index_t, 3> best{ranks, 1, 1};
-    for (index_t rows = 1; rows <= ranks; rows *= 2)
-      for (index_t inner = 1; rows * inner <= ranks; inner *= 2)
-        if (const std::array other{rows, inner, ranks / rows / inner};
-            received_bytes(sizes, other) < received_bytes(sizes, best))
-          best = other;
-    print_bytes(sizes, int(ranks), best);
+    each_mesh(ranks, [&](const std::array<index_t, 3>& other) {
+      if (received_bytes(sizes, other) < received_bytes(sizes, best)) best = other;
+    });
+    print_bytes(sizes, ranks, best);
+    for (const int times : {1, 4}) count_limited_bytes(sizes, ranks, times);
   }
 }
 

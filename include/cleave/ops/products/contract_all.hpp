@@ -15,13 +15,12 @@
 #include <cleave/ops/elementwise/functions.hpp>
 #include <cleave/ops/engine/call_context.hpp>
 #include <cleave/ops/engine/call_op.hpp>
-#include <cleave/ops/engine/read_operands.hpp>
 #include <cleave/ops/products/contract_pair.hpp>
 #include <cleave/ops/products/contraction_plan.hpp>
+#include <cleave/ops/products/contraction_run.hpp>
 #include <cleave/ops/products/einsum_text.hpp>
 #include <cleave/redistribute/keyed_cache.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
-#include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/rules/solver.hpp>
 
 namespace cleave {
@@ -161,63 +160,6 @@ inline FactorExtents factor_extents(const CallContext& call) {
   read_extents(*call.info.rule, false, shapes.data(), {}, extents);
   return extents;
 }
-
-/// Runs a plan.
-template <class T, class Device>
-class ContractionRun {
- public:
-  /// @param mesh  null: local tensors
-  ContractionRun(const MeshState* mesh, const OperandRef* in, int operands) : mesh_(mesh) {
-    for (int i = 0; i < operands; ++i)
-      arrays_.push_back({block_of(in[i]), in[i].layout != nullptr ? *in[i].layout : Layout{},
-                         shape_at(in[i].shape, in[i].dims)});
-  }
-
-  /// @collective every rank of the mesh
-  redistribution::Block result(const ContractionPlan& plan) {
-    for (const ContractionStep& step : plan.steps) multiply(step);
-    move(arrays_.back(), plan.result);
-    return std::move(arrays_.back().block);
-  }
-
- private:
-  struct Array {
-    redistribution::Block block;
-    Layout layout;
-    Shape shape;
-  };
-
-  void move(Array& array, const Layout& to) const {
-    if (mesh_ == nullptr || array.layout == to) return;
-    array.block = redistribution::run<Device>(nullptr, array.layout, to, std::move(array.block),
-                                              {*mesh_, array.shape, "einsum"});
-    array.layout = to;
-  }
-
-  void multiply(const ContractionStep& step) {
-    for (const std::size_t i : {0u, 1u}) move(arrays_[std::size_t(step.array[i])], step.to[i]);
-    const Shape extents =
-        mesh_ == nullptr ? step.shape
-                         : redistribution::own_extents({step.result}, {*mesh_, step.shape, ""});
-    Array y{redistribution::allocate<Device>(dtype_of<T>(), extents), step.result, step.shape};
-    Array& x = arrays_[std::size_t(step.array[0])];
-    Array& w = arrays_[std::size_t(step.array[1])];
-    if (!is_dry())
-      contract(kernels::On<Device>{}, contraction_of(step.factors), elements<T>(y),
-               elements<const T>(x), elements<const T>(w));
-    x.block = w.block = {};
-    arrays_.push_back(std::move(y));
-  }
-
-  template <class E>
-  static kernels::Strided<E> elements(const Array& array) {
-    const View& view = array.block.view;
-    return {static_cast<E*>(view.data), view.extents, view.strides};
-  }
-
-  const MeshState* mesh_;
-  std::vector<Array> arrays_;
-};
 
 }  // namespace detail
 

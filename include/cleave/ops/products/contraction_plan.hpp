@@ -29,7 +29,7 @@ namespace cleave {
 ///     einsum("ik,kj->ij"_ein, fewest_bytes{.memory_limit = 1 << 30}, x, w)
 struct fewest_bytes {
   /// The most bytes that a rank may hold for one product of two arrays: both as they are
-  /// multiplied, and their product.
+  /// multiplied, and their product. Where they exceed it whole, they are multiplied in panels.
   index_t memory_limit = std::numeric_limits<index_t>::max();
 };
 
@@ -46,6 +46,9 @@ struct ContractionStep {
   index_t bytes = 0;             ///< the most that a rank receives for both arrays
   index_t multiplications = 0;   ///< the most of a rank
   index_t memory = 0;            ///< the most bytes that a rank holds. @see fewest_bytes
+  /// How many of a rank's indices of `letter` are exchanged and multiplied at a time; 0: all.
+  index_t panel = 0;
+  char letter = ' ';
 };
 
 /// All products of a call, in order. The last result is that of the call.
@@ -84,6 +87,13 @@ struct ContractionCall {
 /// product (over sets, as in R. N. C. Pfeifer, J. Haegeman and F. Verstraete, Phys. Rev. E 90,
 /// 033315, 2014). Where there are more than 1000 choices per product, an axis shards only factors
 /// that an operand or the result shards on it.
+///
+/// A product that exceeds the memory limit is computed in panels, as few as the limit permits: of
+/// the indices of a factor that a rank multiplies, some at a time are exchanged (SUMMA: R. A. van
+/// de Geijn and J. Watts, Concurrency 9(4), 1997). It receives as many bytes as in one piece. Sums
+/// over panels need memory for a second product, and are not made of 16-bit elements, which would
+/// be rounded once per panel. Partial arrays, and blocks that are dealt cyclically, are not
+/// exchanged in panels.
 ///
 /// @cost   grows with 3 ^ operands and (3 + factors) ^ axes: some milliseconds for three matrices
 ///         on two axes; keep the plan
