@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <cleave/ops/products/contraction_plan.hpp>
+#include <cleave/ops/products/contraction_step.hpp>
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
 
