@@ -145,8 +145,9 @@ constexpr auto einsum(Einsum<C...>, const X& x, const More&... more) {
 }
 
 /// The same of two to eight operands, planned by bytes also if there are two, where no product
-/// holds more than `limits.memory_limit` bytes on a rank. Placements that a program chooses at run
-/// time, and `explicit_communication`, leave nothing to plan; programs multiply from left to right.
+/// holds more than `limits.memory_limit` bytes on a rank, in panels where need be. Placements that
+/// a program chooses at run time, and `explicit_communication`, leave nothing to plan; programs
+/// multiply from left to right.
 ///
 /// @throws Error also if no plan keeps to the limit
 template <class... R, char... C, AnyTensor X, AnyTensor W, AnyTensor... More>
