@@ -1,5 +1,5 @@
 // Factorisations of a matrix of doubles, dealt to a grid of processes in blocks of 64, against
-// ScaLAPACK called by hand on copies of the same local arrays.
+// ScaLAPACK and ELPA called by hand on copies of the same local arrays.
 #include <array>
 #include <cstdio>
 #include <string>
@@ -11,6 +11,7 @@
 #include <cleave/dtensor/arange.hpp>
 #include <cleave/dtensor/random.hpp>
 #include <cleave/interop/scalapack_factors.hpp>
+#include <cleave/interop/scalapack_solvers.hpp>
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
@@ -27,6 +28,15 @@ void pdsyevd_(const char* jobz, const char* uplo, const int* n, double* a, const
               const int* ja, const int* desca, double* w, double* z, const int* iz, const int* jz,
               const int* descz, double* work, const int* lwork, int* iwork, const int* liwork,
               int* info);
+#if CLEAVE_HAS_ELPA
+int elpa_init(int version);
+void* elpa_allocate(int* error);
+void elpa_deallocate(void* handle, int* error);
+void elpa_set_integer(void* handle, const char* name, int value, int* error);
+int elpa_setup(void* handle);
+void elpa_eigenvectors_a_h_a_d(void* handle, double* a, double* values, double* vectors,
+                               int* error);
+#endif
 }
 
 using namespace cleave;
@@ -44,6 +54,10 @@ class ByHand {
   explicit ByHand(const X& x)
       : from_(x.to_local().data()),
         size_(std::size_t(x.to_local().size())),
+        height_(int(x.to_local().extent(1))),
+        width_(int(x.to_local().extent(0))),
+        row_(int(x.mesh().coordinate()[1])),
+        column_(int(x.mesh().coordinate()[0])),
         descriptor_(scalapack::descriptor(x)) {}
 
   void potrf() {
@@ -88,6 +102,30 @@ class ByHand {
     integers.resize(std::size_t(integer_length = integers[0]));
     call();
   }
+#if CLEAVE_HAS_ELPA
+  /// Of a matrix both triangles of which are there.
+  void elpa() {
+    copy();
+    q_.resize(size_);
+    std::vector<double> values(n);
+    int error = elpa_init(20170403);
+    void* const handle = elpa_allocate(&error);
+    const auto set = [&](const char* name, int value) {
+      elpa_set_integer(handle, name, value, &error);
+    };
+    set("na", n);
+    set("nev", n);
+    set("local_nrows", height_);
+    set("local_ncols", width_);
+    set("nblk", block);
+    set("mpi_comm_parent", MPI_Comm_c2f(MPI_COMM_WORLD));
+    set("process_row", row_);
+    set("process_col", column_);
+    info_ = elpa_setup(handle);
+    if (info_ == 0) elpa_eigenvectors_a_h_a_d(handle, a_.data(), values.data(), q_.data(), &info_);
+    elpa_deallocate(handle, &error);
+  }
+#endif
   int info() const { return info_; }
 
  private:
@@ -95,6 +133,7 @@ class ByHand {
 
   const double* from_;
   std::size_t size_;
+  int height_, width_, row_, column_;  ///< the local array as ScaLAPACK sees it, and its process
   scalapack::Descriptor descriptor_;
   std::vector<double> a_{}, q_{};
   int info_ = 0;
@@ -122,9 +161,19 @@ void measure(World& world, index_t rows, index_t columns) {
             15, [&] { (void)scalapack::cholesky(definite); }, [&] { of_definite.potrf(); }));
   print(world, "geqrf" + grid,
         bench::times_in_turn(7, [&] { (void)scalapack::qr(any); }, [&] { of_any.geqrf_orgqr(); }));
-  print(world, "syevd" + grid,
+#if CLEAVE_HAS_ELPA
+  const auto times = bench::times_in_turn(
+      5, [&] { (void)scalapack::eigh(symmetric); }, [&] { of_symmetric.elpa(); },
+      [&] { of_symmetric.syevd(); });
+  print(world, "eigh" + grid, times);
+  if (world.rank() == 0)
+    std::printf("linalg.eigh%s.elpa_vs_scalapack %.3f ratio\n", grid.c_str(),
+                1 / bench::ratio_of(times, 2));
+#else
+  print(world, "eigh" + grid,
         bench::times_in_turn(
             5, [&] { (void)scalapack::eigh(symmetric); }, [&] { of_symmetric.syevd(); }));
+#endif
   for (const ByHand* each : {&of_any, &of_symmetric, &of_definite})
     if (each->info() != 0)
       throw Error("linalg", "ScaLAPACK returns " + std::to_string(each->info()));

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
 #include <doctest/doctest.h>
 
+#include <cleave/comm/trace.hpp>
 #include <cleave/dtensor/distribute.hpp>
 #include <cleave/interop/scalapack_factors.hpp>
 #include <cleave/mesh/device_mesh.hpp>
@@ -195,13 +197,46 @@ TEST_CASE("eigenvalues and vectors by ScaLAPACK, from any placement, multiplied 
     const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
     for (const index_t n : {0, 1, 67, 130})
       check_eigh(mesh, some<double>(n, n), Placements<Shard<0>, Replicate>{});
-    for (const double scale : {1., 1e-25, 1e25}) {
-      const Tensor<float, 2> any = some<float>(20, 20);
-      for (index_t i = 0; i < 400; ++i) any.data()[i] *= float(scale);
-      check_eigh(mesh, any, Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
-    }
+    const auto scaled = []<class T>(Tensor<T, 2> any, T by) {
+      for (index_t i = 0; i < any.size(); ++i) any.data()[i] *= by;
+      return any;
+    };
+    for (const float scale : {1.f, 1e-25f, 1e25f})
+      check_eigh(mesh, scaled(some<float>(20, 20), scale),
+                 Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
+    for (const double scale : {1., 1e-300, 1e300})
+      check_eigh(mesh, scaled(some<double>(20, 20), scale),
+                 Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
     check_eigh(mesh, some<std::complex<float>>(12, 12), Placements<BlockCyclic<0, 2>, Replicate>{});
+    check_eigh(mesh, some<std::complex<float>>(23, 23),
+               Placements<BlockCyclic<1, 4>, BlockCyclic<0, 4>>{});
+    check_eigh(mesh, some<std::complex<double>>(33, 33),
+               Placements<BlockCyclic<0, 3>, BlockCyclic<1, 3>>{});
+    check_eigh(mesh, some<double>(19, 19), Placements<BlockCyclic<1, 2>, BlockCyclic<1, 2>>{});
     check_eigh(mesh, some<std::complex<double>>(70, 70), Placements<Shard<1>, Balanced<0>>{});
+  });
+}
+
+TEST_CASE("a trace names the library that computes eigenvalues") {
+  between_processes({1, 2, 4}, [](World& world) {
+    const auto mesh = init_device_mesh<tp>(world, {world.size()});
+    const auto traced = [&](index_t n) {
+      const auto a = distribute_tensor(some<double>(n, n), mesh, BlockCyclic<0, 4>{});
+      const CommTrace trace(world);
+      (void)scalapack::eigh(a);
+      return trace.to_string();
+    };
+    const std::string elpa = "scalapack::eigh by ELPA", own = "scalapack::eigh by p?syevd";
+    const std::string large = traced(4 * world.size() - 3), small = traced(4 * world.size() - 4);
+#if CLEAVE_HAS_ELPA
+    CHECK(large.find(elpa) != std::string::npos);
+    CHECK(large.find(own) == std::string::npos);
+#else
+    CHECK(large.find(own) != std::string::npos);
+    CHECK(large.find(elpa) == std::string::npos);
+#endif
+    CHECK(small.find(own) != std::string::npos);  // the last rank has no part
+    CHECK(small.find(elpa) == std::string::npos);
   });
 }
 

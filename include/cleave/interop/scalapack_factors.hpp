@@ -1,7 +1,7 @@
 // The factors of one large matrix, by ScaLAPACK, from any placement: scalapack::qr, lu, svd, eigh.
 //
 //     // q[BC0,BC1], r[BC0,BC1] = scalapack::qr(a[S0,R])   exchange of a; p?gelqf, p?orglq
-//     // w[R], v[BC1,BC0] = scalapack::eigh(a[S0,R])       exchange of a; p?syevd
+//     // w[R], v[BC1,BC0] = scalapack::eigh(a[S0,R])       exchange of a; ELPA or p?syevd
 //
 // Placements are those of scalapack_tiles.hpp. What rows hold is the transpose of a, to ScaLAPACK:
 // its factors l q are transposes of r and q, and those of singular values change places.
@@ -12,12 +12,15 @@
 #include <cmath>
 #include <complex>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <cleave/comm/agree.hpp>
 #include <cleave/core/config.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/dtensor/dtensor.hpp>
@@ -28,6 +31,85 @@
 #if CLEAVE_HAS_SCALAPACK
 #include <cleave/interop/mpi/scalapack_functions.hpp>
 #endif
+#if CLEAVE_HAS_ELPA
+#include <cleave/interop/mpi/elpa.hpp>
+#endif
+
+namespace cleave::detail {
+
+/// Whether ELPA was found, computes with the elements of X, and each process of the grid has a part
+/// of x, which it requires.
+template <class X>
+bool can_take_elpa([[maybe_unused]] const X& x) {
+#if CLEAVE_HAS_ELPA
+  constexpr bool is_double = std::is_same_v<kernels::real_t<typename X::value_type>, double>;
+  const MeshState& mesh = x.mesh().state();
+  const index_t blocks = (x.shape()[0] + Tiles<X>::block - 1) / Tiles<X>::block;
+  return is_double && blocks > 0 && blocks >= mesh.size(X::layout.sharding_axes(0)) &&
+         blocks >= mesh.size(X::layout.sharding_axes(1));
+#else
+  return false;
+#endif
+}
+
+/// Writes the eigenvalues and the vectors of what rows of a Hermitian matrix hold, of which the
+/// lower triangle is read.
+/// @param largest  the largest part of an element of it, by which it is scaled
+/// @collective     every rank of the mesh
+/// @throws Error   if the library fails on this rank
+template <class X, class Y>
+void eigenvectors_by_elpa([[maybe_unused]] const X& x, [[maybe_unused]] double largest,
+                          [[maybe_unused]] const Y& values, [[maybe_unused]] const X& vectors) {
+#if CLEAVE_HAS_ELPA
+  using T = typename X::value_type;
+  constexpr int limit = std::numeric_limits<double>::max_exponent - 2;
+  const int exponent = largest == 0 ? 0 : std::clamp(std::ilogb(largest), -limit, limit);
+  const double down = std::ldexp(1., -exponent), up = std::ldexp(1., exponent);
+  const auto& lower = x.to_local();
+  // ELPA reads all elements: the others are those of the transpose
+  const auto upper = transpose(x).redistribute(x.placements()).to_local();
+  const int n = int(x.shape()[0]);
+  const X full = dealt<X>(x.mesh(), n, n, [&](index_t i, index_t j, index_t row, index_t column) {
+    if (row == column) return T(std::real(lower(i, j)) * down);
+    return (row > column ? lower(i, j) : conjugate_of(upper(i, j))) * down;
+  });
+  Elpa elpa(x.mesh().state(), X::layout.sharding_axes(1), X::layout.sharding_axes(0), n,
+            Tiles<X>::block, int(lower.extent(1)), int(lower.extent(0)));
+  const std::string text =
+      elpa.eigenvectors(full.to_local().data(), values.data(), vectors.to_local().data());
+  if (!text.empty()) throw Error("scalapack::eigh", text);
+  for (index_t i = 0; i < n; ++i) values(i) *= up;
+#endif
+}
+template <class X, class Y>
+void eigenvectors_by_scalapack([[maybe_unused]] const X& x, [[maybe_unused]] const Y& values,
+                               [[maybe_unused]] const X& vectors) {
+#if CLEAVE_HAS_SCALAPACK
+  using T = typename X::value_type;
+  const auto tiles = tiles_of(x, x.placements());
+  const auto& local = tiles.matrix.to_local();
+  const int n = int(x.shape()[0]), first = 1;
+  const int* const described = tiles.descriptor.data();
+  int info = 0;
+  const auto call = [&](auto... work) {
+    Scalapack<T>::eigh("V", "U", &n, tiles.data(), &first, &first, described, values.data(),
+                       vectors.to_local().data(), &first, &first, described, work..., &info, 1, 1);
+  };
+  // p?syevd of ScaLAPACK 2.2 asks for less than p?ormtr and p?lasrt, which it calls, check for
+  const index_t block = tiles.block, height = local.extent(1) + block,
+                width = local.extent(0) + block,
+                more = 2 * height * width + 4 * block * (height + width) + 8 * n;
+  if (n > 0) {
+    if constexpr (is_complex<T>) call_with_work_arrays<T, kernels::real_t<T>, int>(call, more);
+    else call_with_work_arrays<T, int>(call, more);
+  }
+  if (info != 0)
+    throw Error("scalapack::eigh",
+                "the eigenvalues do not converge: p?syevd returns " + std::to_string(info));
+#endif
+}
+
+}  // namespace cleave::detail
 
 namespace cleave::scalapack {
 
@@ -155,8 +237,8 @@ auto svd(const DTensor<T, 2, Mesh, P>& a) {
   const auto tiles = detail::tiles_of(a, detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
   using X = std::remove_cvref_t<decltype(tiles.matrix)>;
   const index_t m = a.shape()[0], n = a.shape()[1], k = std::min(m, n);
-  detail::require_finite("scalapack::svd", tiles.matrix, a.context(),
-                         [](index_t, index_t) { return true; });
+  detail::largest_part("scalapack::svd", tiles.matrix, a.context(),
+                       [](index_t, index_t) { return true; });
   const auto empty = [&](index_t rows, index_t columns) {
     return detail::as_tiles(
         detail::dealt<X>(a.mesh(), rows, columns, [](auto...) { return T(0); }));
@@ -190,52 +272,45 @@ auto svd(const DTensor<T, 2, Mesh, P>& a) {
   return std::tuple{u.matrix, detail::values_of_first(tiles.matrix, values), vh.matrix};
 }
 
-/// The eigenvalues, ascending, and the orthonormal eigenvectors of a Hermitian matrix, by p?syevd
-/// or p?heevd: `const auto [w, v] = scalapack::eigh(a)`, with a v = v diag(w).
+/// The eigenvalues, ascending, and the orthonormal eigenvectors of a Hermitian matrix:
+/// `const auto [w, v] = scalapack::eigh(a)`, with a v = v diag(w).
+///
+/// By ELPA, if it was found, of double and complex<double> matrices that have a block for each
+/// process row and column; ELPA_DEFAULT_solver=2 in the environment selects its solver of two
+/// stages. Else by p?syevd or p?heevd.
 ///
 /// @param a     [n, n], float, double or complex, under any placements. What is above the diagonal
 ///              is not read
 /// @return      a std::tuple of w [n], real, on every rank, and v [n, n], a vector per column; as
 ///              it is dealt in blocks of columns, placements are those of a transpose. @see eigh
-/// @collective  every rank of the mesh
-/// @cost        one redistribution or copy of a; about 4 n³ multiplications and additions, shared
-///              by the ranks. Has no gradient
+/// @collective  every rank of the mesh. A trace shows which library computes: it has an all-reduce
+///              of one number in "scalapack::eigh by ELPA" or "scalapack::eigh by p?syevd"
+/// @cost        one redistribution or copy of a, for ELPA also one of its transpose; about 4 n³
+///              multiplications and additions, shared by the ranks. Has no gradient
 /// @throws Error on every rank if the matrix is not square, has an element that is not finite, or
 ///              does not converge, or if the ranks are not MPI processes
 template <class T, class Mesh, class P>
 auto eigh(const DTensor<T, 2, Mesh, P>& a) {
   using R = kernels::real_t<T>;
   detail::require_square_of_scalapack("scalapack::eigh", a);
-  const auto tiles = detail::tiles_of(a, detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
-  const auto& x = tiles.matrix;
-  const auto& local = x.to_local();
+  const auto x = a.redistribute(detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
+  using X = std::remove_const_t<decltype(x)>;
+  const R largest = detail::largest_part("scalapack::eigh", x, a.context(),
+                                         [](index_t row, index_t column) { return row >= column; });
   const Tensor<R, 1> values({a.shape()[0]});
-  const auto vectors = x.unchecked(local.clone(), x.mesh(), x.shape());
-  detail::require_finite("scalapack::eigh", x, a.context(),
-                         [](index_t row, index_t column) { return row >= column; });
-#if CLEAVE_HAS_SCALAPACK
-  using Call = detail::Scalapack<T>;
-  const int n = int(a.shape()[0]), first = 1;
-  const int* const described = tiles.descriptor.data();
-  int info = 0;
+  const X vectors = X::unchecked(typename X::local_type(x.to_local().shape()), x.mesh(), x.shape());
   // what rows hold is conj(a), whose vectors are those of a, conjugated
-  const auto call = [&](auto... work) {
-    Call::eigh("V", "U", &n, tiles.data(), &first, &first, described, values.data(),
-               vectors.to_local().data(), &first, &first, described, work..., &info, 1, 1);
-  };
-  // p?syevd of ScaLAPACK 2.2 asks for less than p?ormtr and p?lasrt, which it calls, check for
-  const index_t block = tiles.block, height = local.extent(1) + block,
-                width = local.extent(0) + block,
-                more = 2 * height * width + 4 * block * (height + width) + 8 * n;
-  if (n > 0) {
-    if constexpr (is_complex<T>) detail::call_with_work_arrays<T, R, int>(call, more);
-    else detail::call_with_work_arrays<T, int>(call, more);
-  }
-  if (info != 0)
-    throw Error("scalapack::eigh",
-                "the eigenvalues do not converge: p?syevd returns " + std::to_string(info),
-                a.context());
-#endif
+  const bool takes_elpa = detail::can_take_elpa(x);
+  detail::together(
+      x.mesh().communicator().host(),
+      takes_elpa ? "scalapack::eigh by ELPA" : "scalapack::eigh by p?syevd",
+      "another rank could not compute the eigenvalues", true,
+      [&] {
+        if constexpr (std::is_same_v<R, double>)
+          if (takes_elpa) return detail::eigenvectors_by_elpa(x, largest, values, vectors);
+        detail::eigenvectors_by_scalapack(x, values, vectors);
+      },
+      a.context());
   // if one block is all of a, only its rank has the values
   return std::tuple{detail::values_of_first(x, values), transpose(conj(vectors))};
 }

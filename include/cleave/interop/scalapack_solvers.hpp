@@ -191,12 +191,8 @@ auto lstsq(const DTensor<T, 2, Mesh, P>& a, const DTensor<U, Rank, Mesh, Q>& b) 
   constexpr const char* name = "scalapack::lstsq";
   return detail::solved_for(name, a, b, [&](const auto& each) {
     const index_t m = a.shape()[0], n = a.shape()[1], k = each.shape()[1];
-    const auto conjugate = [](const T& x) {
-      if constexpr (is_complex<T>) return std::conj(x);
-      else return x;
-    };
     const auto tiles = detail::tiles_of(a, detail::tiled_placements<X>());
-    const auto sides = detail::sides_of(tiles, each, std::max(m, n), conjugate);
+    const auto sides = detail::sides_of(tiles, each, std::max(m, n), detail::conjugate_of<T>);
     const auto& local = sides.matrix.to_local();
     const bool is_empty = m == 0 || n == 0 || k == 0;
     if (!is_empty) {
@@ -220,7 +216,7 @@ auto lstsq(const DTensor<T, 2, Mesh, P>& a, const DTensor<U, Rank, Mesh, Q>& b) 
     }
     return transpose(detail::dealt<typename std::remove_cvref_t<decltype(sides.matrix)>>(
         a.mesh(), k, n, [&](index_t i, index_t j, index_t, index_t) {
-          return is_empty ? T(0) : conjugate(local(i, j));
+          return is_empty ? T(0) : detail::conjugate_of(local(i, j));
         }));
   });
 }

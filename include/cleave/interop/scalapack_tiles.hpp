@@ -141,6 +141,11 @@ auto reduced_over_parts(const X& of, const Y& mine) {
 }
 
 template <class T>
+T conjugate_of(const T& x) {
+  if constexpr (is_complex<T>) return std::conj(x);
+  else return x;
+}
+template <class T>
 Tensor<T, 0> number(const T& value) {
   const Tensor<T, 0> result{{}};
   result.fill_(value);
@@ -160,24 +165,29 @@ index_t zero_on_diagonal(const char* operation, const X& x) {
   return first == none ? 0 : first;
 }
 
+/// The largest magnitude of a real or imaginary part of x.
 /// @param counts    counts(row, column): whether the element of these global indices is read
-/// @collective      every rank of the mesh
-/// @throws Error    on every rank if an element of x that counts is infinite or NaN
+/// @collective      every rank of the mesh, to which it is the same
+/// @throws Error    on every rank if an element that counts is infinite or NaN
 template <class X>
-void require_finite(const char* operation, const X& x, const ErrorContext& context,
-                    const auto& counts) {
+auto largest_part(const char* operation, const X& x, const ErrorContext& context,
+                  const auto& counts) {
+  using R = kernels::real_t<typename X::value_type>;
+  constexpr R infinity = std::numeric_limits<R>::infinity();
   const std::vector<index_t> rows = global_indices(x, 0), columns = global_indices(x, 1);
   const auto& local = x.to_local();
-  int is_finite = 1;
+  R largest = 0;
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::size_t j = 0; j < columns.size(); ++j) {
       const auto& element = local(index_t(i), index_t(j));
-      if (counts(rows[i], columns[j]) &&
-          (!std::isfinite(std::real(element)) || !std::isfinite(std::imag(element))))
-        is_finite = 0;
+      if (!counts(rows[i], columns[j])) continue;
+      for (const R part : {R(std::abs(std::real(element))), R(std::abs(std::imag(element)))})
+        if (!(part <= largest)) largest = std::isfinite(part) ? part : infinity;
     }
-  if (reduce_values(x.mesh().communicator().host(), ReduceOp::min, is_finite, operation) == 0)
+  largest = reduce_values(x.mesh().communicator().host(), ReduceOp::max, largest, operation);
+  if (largest == infinity)
     throw Error(operation, "the matrix has an element that is not finite", context);
+  return largest;
 }
 
 /// Values of the rank that has the first element of x, on every rank of the mesh.
