@@ -84,7 +84,7 @@ void check(const Mesh& mesh, index_t n, index_t columns, P placements, Q of_side
     for (index_t i = 0; i < n; ++i)
       for (index_t j = 0; j < n; ++j) {
         triangle(i, j) = i == j                ? T(2) + any(i, j)
-                         : (i < j) == is_upper ? any(i, j) / T(double(20 * n))
+                         : (i < j) == is_upper ? any(i, j) / kernels::real_t<T>(20 * n)
                                                : T(0);
         given(i, j) = i == j || (i < j) == is_upper
                           ? triangle(i, j)
