@@ -35,7 +35,7 @@ namespace cleave::detail {
 /// @return the matrix dealt in blocks, which the pivots lie on the diagonal of
 /// @collective every rank of the mesh
 template <class X, class Visit>
-auto each_pivot(const char* operation, const X& a, const Visit& visit) {
+auto each_pivot(const char* operation, const X& a, [[maybe_unused]] const Visit& visit) {
   require_square_of_scalapack(operation, a);
   const auto tiles = tiles_of(a, tiled_placements<X>());
 #if CLEAVE_HAS_SCALAPACK
