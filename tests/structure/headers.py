@@ -40,7 +40,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werr
 
 # Headers that many others include; if several apply, the last one is used.
 BASES = ["cleave/tensor/view.hpp", "cleave/tensor/cuda/stream.hpp", "cleave/comm/communicator.hpp",
-         "cleave/redistribute/run_plan.hpp", "cleave/dtensor/dtensor.hpp"]
+         "cleave/redistribute/run_plan.hpp", "cleave/dtensor/dtensor.hpp",
+         "cleave/ops/engine/call_op.hpp", "cleave/ops/elementwise/arithmetic.hpp"]
 # Headers that programs in compiled mode include, and headers for the compiled mode only.
 USERS = ["cleave/cleave.hpp", "cleave/cuda.hpp"]
 OF_A_PROGRAM = ["cleave/cuda.hpp", "cleave/spmd.hpp", "cleave/grad.hpp", "cleave/nn.hpp",
