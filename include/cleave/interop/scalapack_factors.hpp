@@ -1,10 +1,10 @@
 // The factors of one large matrix, by ScaLAPACK, from any placement: scalapack::qr, lu, svd, eigh.
 //
-//     // q[BC0,BC1], r[BC0,BC1] = scalapack::qr(a[S0,R])   exchange of a; p?gelqf, p?orglq
+//     // q[BC0,BC1], r[BC0,BC1] = scalapack::qr(a[S0,R])   exchange of a; p?geqrf, p?orgqr
 //     // w[R], v[BC1,BC0] = scalapack::eigh(a[S0,R])       exchange of a; ELPA or p?syevd
 //
 // Placements are those of scalapack_tiles.hpp. What rows hold is the transpose of a, to ScaLAPACK:
-// its factors l q are transposes of r and q, and those of singular values change places.
+// qr and lu hand it a copy of the transpose, and the vectors of singular values change places.
 #pragma once
 
 #include <algorithm>
@@ -113,7 +113,7 @@ void eigenvectors_by_scalapack([[maybe_unused]] const X& x, [[maybe_unused]] con
 
 namespace cleave::scalapack {
 
-/// The reduced factors of a matrix, a = q r, by Householder reflections (p?gelqf, p?orglq):
+/// The reduced factors of a matrix, a = q r, by Householder reflections (p?geqrf, p?orgqr):
 /// `const auto [q, r] = scalapack::qr(a)`. Of one tall matrix with few columns, qr takes less.
 ///
 /// @param a     [m, n], float, double or complex, under any placements; k = min(m, n)
@@ -121,27 +121,30 @@ namespace cleave::scalapack {
 ///              triangle whose diagonal is real and at least 0; dealt in blocks as the result of
 ///              scalapack::cholesky
 /// @collective  every rank of the mesh
-/// @cost        one redistribution or copy of a, a sum of k numbers; multiplications and additions
-///              shared by the ranks: 4 m n k - 2 (m + n) k² + 4 k³/3. Has no gradient
+/// @cost        one redistribution and a copy of a, a sum of k numbers; 4 m n k - 2 (m + n) k² +
+///              4 k³/3 multiplications and additions, shared by the ranks. Has no gradient
 /// @throws Error on every rank if the ranks are not MPI processes
 template <class T, class Mesh, class P>
 auto qr(const DTensor<T, 2, Mesh, P>& a) {
-  const auto tiles = detail::tiles_of(a, detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
+  const auto there = a.redistribute(detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
+  using X = std::remove_cvref_t<decltype(there)>;
+  // a itself, which rows of its transpose hold: p?gelqf of the transpose takes longer
+  const auto turned = transpose(there);
+  const auto tiles = detail::tiles_of(turned, turned.placements());
   const auto& x = tiles.matrix;
-  using X = std::remove_cvref_t<decltype(x)>;
   const auto& local = x.to_local();
   const index_t m = a.shape()[0], n = a.shape()[1], k = std::min(m, n);
   const Tensor<T, 1> own({k});
   std::fill_n(own.data(), k, T(0));
 #if CLEAVE_HAS_SCALAPACK
   using Call = detail::Scalapack<T>;
-  const int height = int(n), width = int(m), count = int(k), first = 1;
+  const int height = int(m), width = int(n), count = int(k), first = 1;
   const int* const described = tiles.descriptor.data();
   std::vector<T> scales(std::size_t(local.extent(1) + tiles.block));
   int info = 0;
   if (k > 0)
     detail::call_with_work_arrays<T>([&](auto... work) {
-      Call::gelqf(&height, &width, tiles.data(), &first, &first, described, scales.data(), work...,
+      Call::geqrf(&height, &width, tiles.data(), &first, &first, described, scales.data(), work...,
                   &info);
     });
 #endif
@@ -151,17 +154,17 @@ auto qr(const DTensor<T, 2, Mesh, P>& a) {
   const auto signs = detail::reduced_over_parts<Sum>(x, own).to_local();
   const X r =
       detail::dealt<X>(a.mesh(), k, n, [&](index_t i, index_t j, index_t row, index_t column) {
-        return row > column ? T(0) : signs(row) * local(i, j);
+        return row > column ? T(0) : signs(row) * local(j, i);
       });
 #if CLEAVE_HAS_SCALAPACK
   if (k > 0)
     detail::call_with_work_arrays<T>([&](auto... work) {
-      Call::orglq(&count, &width, &count, tiles.data(), &first, &first, described, scales.data(),
+      Call::orgqr(&height, &count, &count, tiles.data(), &first, &first, described, scales.data(),
                   work..., &info);
     });
 #endif
   const X q = detail::dealt<X>(a.mesh(), m, k, [&](index_t i, index_t j, index_t, index_t column) {
-    return signs(column) * local(i, j);
+    return signs(column) * local(j, i);
   });
   return std::tuple{q, r};
 }

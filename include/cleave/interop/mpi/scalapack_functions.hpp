@@ -28,15 +28,15 @@
                                const int*, int*, std::size_t) __asm__("p" #letter "getrs_");       \
   void cleave_p##letter##getri(const int*, T*, const int*, const int*, const int*, const int*, T*, \
                                const int*, int*, const int*, int*) __asm__("p" #letter "getri_");  \
-  void cleave_p##letter##gelqf(const int*, const int*, T*, const int*, const int*, const int*, T*, \
-                               T*, const int*, int*) __asm__("p" #letter "gelqf_");                \
+  void cleave_p##letter##geqrf(const int*, const int*, T*, const int*, const int*, const int*, T*, \
+                               T*, const int*, int*) __asm__("p" #letter "geqrf_");                \
   void cleave_p##letter##form_q(const int*, const int*, const int*, T*, const int*, const int*,    \
                                 const int*, const T*, T*, const int*,                              \
                                 int*) __asm__("p" #letter #form_q "_");                            \
   }
 
 #define CLEAVE_SCALAPACK_REAL(letter, T)                                                           \
-  CLEAVE_SCALAPACK(letter, T, orglq)                                                               \
+  CLEAVE_SCALAPACK(letter, T, orgqr)                                                               \
   extern "C" void cleave_p##letter##syevd(const char*, const char*, const int*, T*, const int*,    \
                                           const int*, const int*, T*, T*, const int*, const int*,  \
                                           const int*, T*, const int*, int*, const int*, int*,      \
@@ -45,9 +45,9 @@
       const char*, const char*, const int*, const int*, T*, const int*, const int*, const int*,    \
       T*, T*, const int*, const int*, const int*, T*, const int*, const int*, const int*, T*,      \
       const int*, int*, std::size_t, std::size_t) __asm__("p" #letter "gesvd_");                   \
-  CLEAVE_SCALAPACK_OF(letter, T, orglq, syevd)
+  CLEAVE_SCALAPACK_OF(letter, T, orgqr, syevd)
 #define CLEAVE_SCALAPACK_COMPLEX(letter, R)                                                        \
-  CLEAVE_SCALAPACK(letter, std::complex<R>, unglq)                                                 \
+  CLEAVE_SCALAPACK(letter, std::complex<R>, ungqr)                                                 \
   extern "C" void cleave_p##letter##heevd(                                                         \
       const char*, const char*, const int*, std::complex<R>*, const int*, const int*, const int*,  \
       R*, std::complex<R>*, const int*, const int*, const int*, std::complex<R>*, const int*, R*,  \
@@ -57,7 +57,7 @@
       const int*, R*, std::complex<R>*, const int*, const int*, const int*, std::complex<R>*,      \
       const int*, const int*, const int*, std::complex<R>*, const int*, R*, int*, std::size_t,     \
       std::size_t) __asm__("p" #letter "gesvd_");                                                  \
-  CLEAVE_SCALAPACK_OF(letter, std::complex<R>, unglq, heevd)
+  CLEAVE_SCALAPACK_OF(letter, std::complex<R>, ungqr, heevd)
 #define CLEAVE_SCALAPACK_OF(letter, T, form_q, eigenvectors)      \
   template <>                                                     \
   struct Scalapack<T> {                                           \
@@ -69,8 +69,8 @@
     static constexpr auto getrf = &cleave_p##letter##getrf;       \
     static constexpr auto getrs = &cleave_p##letter##getrs;       \
     static constexpr auto getri = &cleave_p##letter##getri;       \
-    static constexpr auto gelqf = &cleave_p##letter##gelqf;       \
-    static constexpr auto orglq = &cleave_p##letter##form_q;      \
+    static constexpr auto geqrf = &cleave_p##letter##geqrf;       \
+    static constexpr auto orgqr = &cleave_p##letter##form_q;      \
     static constexpr auto eigh = &cleave_p##letter##eigenvectors; \
   };
 
