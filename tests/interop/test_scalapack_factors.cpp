@@ -24,15 +24,14 @@ namespace large_matrices {
 namespace {
 
 template <class T, class Mesh, class P>
-void check_qr(const Mesh& mesh, index_t m, index_t n, P placements) {
+void check_qr(const Mesh& mesh, const Tensor<T, 2>& any, P placements) {
+  const index_t m = any.extent(0), n = any.extent(1), k = std::min(m, n);
   CAPTURE(m);
   CAPTURE(n);
   CAPTURE(to_string(placements));
-  const Tensor<T, 2> any = some<T>(m, n);
   const auto a = distribute_tensor(any, mesh, placements);
   const auto factors = scalapack::qr(a);
   const Tensor<T, 2> q = std::get<0>(factors).full_tensor(), r = std::get<1>(factors).full_tensor();
-  const index_t k = std::min(m, n);
   CHECK(q.shape() == std::array<index_t, 2>{m, k});
   CHECK(r.shape() == std::array<index_t, 2>{k, n});
   CHECK(difference(product(q, r), any) < tolerance<T>);
@@ -125,65 +124,51 @@ void check_eigh(const Mesh& mesh, const Tensor<T, 2>& any, P placements) {
   CHECK(difference(a.full_tensor(), any) == 0);  // not overwritten
 }
 
+/// Calls check(mesh, matrix, placements) for matrices of all shapes and types, placed in many ways.
+template <class F>
+void each_matrix(World& world, const F& check) {
+  const auto line = init_device_mesh<tp>(world, {world.size()});
+  check(line, some<double>(90, 7), Placements<Shard<0>>{});
+  check(line, some<std::complex<double>>(5, 9), Placements<BlockCyclic<1, 2>>{});
+  check(line, some<double>(4, 3), Placements<Replicate>{});
+  check(line, some<std::complex<float>>(2, 2), Placements<Shard<1>>{});
+  if (world.size() % 2 != 0) return;
+  const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
+  for (const auto& [m, n] :
+       {std::array<index_t, 2>{70, 130}, {130, 70}, {67, 67}, {1, 3}, {0, 2}, {2, 0}, {1, 1}})
+    check(mesh, some<double>(m, n), Placements<Shard<1>, Shard<0>>{});
+  check(mesh, some<float>(20, 11), Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
+  check(mesh, some<std::complex<float>>(12, 15), Placements<BlockCyclic<0, 2>, Replicate>{});
+  check(mesh, some<std::complex<double>>(70, 66), Placements<Shard<0>, Balanced<0>>{});
+  const Tensor<double, 2> ones = some<double>(9, 7);  // of rank 1
+  std::fill_n(ones.data(), 63, 1.);
+  check(mesh, ones, Placements<BlockCyclic<0, 2>, BlockCyclic<1, 2>>{});
+}
+
 }  // namespace
 
 TEST_CASE("QR factors by ScaLAPACK, from any placement, multiplied by loops") {
   between_processes({1, 2, 3, 4}, [](World& world) {
-    const auto line = init_device_mesh<tp>(world, {world.size()});
-    check_qr<double>(line, 90, 7, Placements<Shard<0>>{});
-    check_qr<std::complex<double>>(line, 5, 9, Placements<BlockCyclic<1, 2>>{});
-    if (world.size() % 2 != 0) return;
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
-    for (const auto& [m, n] :
-         {std::array<index_t, 2>{70, 130}, {130, 70}, {67, 67}, {1, 3}, {0, 2}, {2, 0}})
-      check_qr<double>(mesh, m, n, Placements<Shard<1>, Shard<0>>{});
-    check_qr<float>(mesh, 20, 11, Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
-    check_qr<std::complex<double>>(mesh, 70, 66, Placements<Shard<0>, Balanced<0>>{});
+    each_matrix(world, [](const auto& mesh, const auto& any, auto p) { check_qr(mesh, any, p); });
   });
 }
 
 TEST_CASE("LU factors by ScaLAPACK, from any placement, multiplied by loops") {
   between_processes({1, 2, 3, 4}, [](World& world) {
-    const auto line = init_device_mesh<tp>(world, {world.size()});
-    check_lu(line, some<double>(90, 7), Placements<Shard<0>>{});
-    check_lu(line, some<std::complex<double>>(5, 9), Placements<BlockCyclic<1, 2>>{});
-    check_lu(line, some<double>(4, 3), Placements<Replicate>{});
-    if (world.size() % 2 != 0) return;
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
-    for (const auto& [m, n] :
-         {std::array<index_t, 2>{70, 130}, {130, 70}, {67, 67}, {1, 3}, {0, 2}, {2, 0}, {1, 1}})
-      check_lu(mesh, some<double>(m, n), Placements<Shard<1>, Shard<0>>{});
-    check_lu(mesh, some<float>(20, 11), Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
-    check_lu(mesh, some<std::complex<float>>(12, 15), Placements<BlockCyclic<0, 2>, Replicate>{});
-    check_lu(mesh, some<std::complex<double>>(70, 66), Placements<Shard<0>, Balanced<0>>{});
-    const Tensor<double, 2> ones = some<double>(9, 7);  // of rank 1: pivots are 0
-    std::fill_n(ones.data(), 63, 1.);
-    check_lu(mesh, ones, Placements<BlockCyclic<0, 2>, BlockCyclic<1, 2>>{});
+    each_matrix(world, [](const auto& mesh, const auto& any, auto p) { check_lu(mesh, any, p); });
   });
 }
 
 TEST_CASE("singular values and vectors by ScaLAPACK, from any placement, multiplied by loops") {
   between_processes({1, 2, 3, 4}, [](World& world) {
-    const auto line = init_device_mesh<tp>(world, {world.size()});
-    check_svd(line, some<double>(90, 7), Placements<Shard<0>>{});
-    check_svd(line, some<std::complex<double>>(5, 9), Placements<BlockCyclic<1, 2>>{});
-    check_svd(line, some<double>(4, 3), Placements<Replicate>{});
-    check_svd(line, some<std::complex<float>>(2, 2), Placements<Shard<1>>{});
-    if (world.size() % 2 != 0) return;
-    const auto mesh = init_device_mesh<dp, tp>(world, {2, world.size() / 2});
-    for (const auto& [m, n] :
-         {std::array<index_t, 2>{70, 130}, {130, 70}, {67, 67}, {1, 3}, {0, 2}, {2, 0}, {1, 1}})
-      check_svd(mesh, some<double>(m, n), Placements<Shard<1>, Shard<0>>{});
-    for (const double scale : {1., 1e-25, 1e25}) {
+    each_matrix(world, [](const auto& mesh, const auto& any, auto p) { check_svd(mesh, any, p); });
+    const index_t rows = world.size() % 2 == 0 ? 2 : 1;
+    const auto mesh = init_device_mesh<dp, tp>(world, {rows, world.size() / rows});
+    for (const float scale : {1e-25f, 1e25f}) {
       const Tensor<float, 2> any = some<float>(20, 11);
-      for (index_t i = 0; i < 220; ++i) any.data()[i] *= float(scale);
+      for (index_t i = 0; i < 220; ++i) any.data()[i] *= scale;
       check_svd(mesh, any, Placements<BlockCyclic<1, 2>, BlockCyclic<0, 2>>{});
     }
-    check_svd(mesh, some<std::complex<float>>(12, 15), Placements<BlockCyclic<0, 2>, Replicate>{});
-    check_svd(mesh, some<std::complex<double>>(70, 66), Placements<Shard<0>, Balanced<0>>{});
-    const Tensor<double, 2> ones = some<double>(9, 7);  // of rank 1: values are 0
-    std::fill_n(ones.data(), 63, 1.);
-    check_svd(mesh, ones, Placements<BlockCyclic<0, 2>, BlockCyclic<1, 2>>{});
   });
 }
 

@@ -126,11 +126,9 @@ namespace cleave::scalapack {
 /// @throws Error on every rank if the ranks are not MPI processes
 template <class T, class Mesh, class P>
 auto qr(const DTensor<T, 2, Mesh, P>& a) {
-  const auto there = a.redistribute(detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
-  using X = std::remove_cvref_t<decltype(there)>;
-  // a itself, which rows of its transpose hold: p?gelqf of the transpose takes longer
-  const auto turned = transpose(there);
-  const auto tiles = detail::tiles_of(turned, turned.placements());
+  using Dealt = decltype(detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
+  using X = DTensor<T, 2, Mesh, Dealt>;
+  const auto tiles = detail::column_tiles_of(a, Dealt{});  // p?gelqf of the transpose takes longer
   const auto& x = tiles.matrix;
   const auto& local = x.to_local();
   const index_t m = a.shape()[0], n = a.shape()[1], k = std::min(m, n);
@@ -140,7 +138,7 @@ auto qr(const DTensor<T, 2, Mesh, P>& a) {
   using Call = detail::Scalapack<T>;
   const int height = int(m), width = int(n), count = int(k), first = 1;
   const int* const described = tiles.descriptor.data();
-  std::vector<T> scales(std::size_t(local.extent(1) + tiles.block));
+  std::vector<T> scales(std::size_t(local.extent(0) + tiles.block));  // one per column
   int info = 0;
   if (k > 0)
     detail::call_with_work_arrays<T>([&](auto... work) {
@@ -182,11 +180,9 @@ auto qr(const DTensor<T, 2, Mesh, P>& a) {
 /// @throws Error on every rank if the ranks are not MPI processes
 template <class T, class Mesh, class P>
 auto lu(const DTensor<T, 2, Mesh, P>& a) {
-  const auto there = a.redistribute(detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
-  using X = std::remove_cvref_t<decltype(there)>;
-  // rows are exchanged, so ScaLAPACK must see a: what rows of its transpose hold
-  const auto turned = transpose(there);
-  const auto tiles = detail::tiles_of(turned, turned.placements());
+  using Dealt = decltype(detail::tiled_placements<DTensor<T, 2, Mesh, P>>());
+  using X = DTensor<T, 2, Mesh, Dealt>;
+  const auto tiles = detail::column_tiles_of(a, Dealt{});  // whose rows are exchanged
   const auto& local = tiles.matrix.to_local();
   const index_t m = a.shape()[0], n = a.shape()[1], k = std::min(m, n);
   const Tensor<index_t, 1> own({k});

@@ -69,8 +69,7 @@ namespace cleave::scalapack {
 /// @collective  every rank of the mesh
 /// @cost        one redistribution or copy of a; n³/3 multiplications and additions, shared by the
 ///              ranks. Has no gradient
-/// @throws Error on every rank if the matrix is not square or not positive definite, or if the
-/// ranks
+/// @throws Error on every rank if the matrix is not square or not positive definite, or the ranks
 ///              are not MPI processes
 template <class T, int Rank, class Mesh, class P>
 auto cholesky(const DTensor<T, Rank, Mesh, P>& a) {

@@ -90,6 +90,14 @@ auto tiles_of(const X& x, P placements) {
   return as_tiles(Y::unchecked(there.to_local().clone(), there.mesh(), there.shape()));
 }
 
+/// The same of a copy of x by columns, dealt as tiles_of deals: ScaLAPACK then sees x itself, not
+/// its transpose.
+template <class X, class P>
+auto column_tiles_of(const X& x, P placements) {
+  const auto turned = transpose(x.redistribute(placements));
+  return tiles_of(turned, turned.placements());
+}
+
 /// The global indices of what this rank has of dimension d, ascending.
 template <class X>
 std::vector<index_t> global_indices(const X& x, int d) {
