@@ -1,6 +1,6 @@
 // Redistributions of a 4096 x 4096 matrix of doubles between blocks of 64 dealt to a grid of
-// processes and slabs of rows, against copies of the same bytes, and ScaLAPACK's pdgemr2d if it is
-// installed.
+// processes and slabs of rows, against copies of the same bytes, ScaLAPACK's pdgemr2d if it is
+// installed, and COSTA if that is.
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +15,10 @@
 
 #include "../in_turn.hpp"
 
+#if CLEAVE_BENCH_COSTA
+#include <costa/grid2grid/transform.hpp>
+#include <costa/layout.hpp>
+#endif
 #if CLEAVE_BENCH_SCALAPACK
 extern "C" {
 void Cblacs_get(int context, int what, int* value);
@@ -41,14 +45,14 @@ using Grid = DeviceMesh<Host, dp, tp>;
 class Copies {
  public:
   explicit Copies(std::size_t elements) : from_(elements, 1.0), packed_(elements), to_(elements) {}
-  void operator()() const {
+  void to_slabs() {
     std::memcpy(packed_.data(), from_.data(), from_.size() * sizeof(double));
     std::memcpy(to_.data(), packed_.data(), from_.size() * sizeof(double));
   }
+  void to_grid() { to_slabs(); }
 
  private:
-  std::vector<double> from_;
-  mutable std::vector<double> packed_, to_;
+  std::vector<double> from_, packed_, to_;
 };
 
 #if CLEAVE_BENCH_SCALAPACK
@@ -90,38 +94,84 @@ class Scalapack {
 };
 #endif
 
-/// Prints the times of the first action, and those of the others divided by them.
-void print(const World& world, const std::string& name,
-           const std::vector<std::vector<double>>& times) {
-  if (world.rank() != 0) return;
-  const char* const other[] = {"vs_memcpy", "vs_pdgemr2d"};
-  std::printf("layouts.%s %.3f ms\n", name.c_str(), bench::median(times[0]) * 1e3);
-  for (std::size_t i = 1; i < times.size(); ++i)
-    std::printf("layouts.%s.%s %.3f ratio\n", name.c_str(), other[i - 1],
-                1 / bench::ratio_of(times, i));
-}
+#if CLEAVE_BENCH_COSTA
+/// COSTA with layouts that are made once. Its pdgemr2d takes both matrices to be on one grid.
+class Costa {
+ public:
+  Costa(const World& world, const Grid& mesh)
+      : part_(std::size_t(size) * std::size_t(size) / std::size_t(world.size()), 1.0),
+        slab_(part_.size(), 1.0),
+        of_grid_(layout(world, mesh.extents()[0], mesh.extents()[1], block, block, part_)),
+        of_slabs_(layout(world, world.size(), 1, size / world.size(), size, slab_)) {}
 
-void measure(World& world, index_t rows, index_t columns) {
-  const auto mesh = init_device_mesh<dp, tp>(world, {rows, columns});
-  const auto cyclic =
-      ones<double>({size, size}, mesh, BlockCyclic<0, block>{}, BlockCyclic<1, block>{});
-  const auto slab = ones<double>({size, size}, mesh, Shard<0>{}, Shard<0>{});
-  Copies copies(std::size_t(slab.to_local().size()));
-  const auto to_slabs = [&] { (void)cyclic.redistribute(Shard<0>{}, Shard<0>{}); };
-  const auto to_grid = [&] {
-    (void)slab.redistribute(BlockCyclic<0, block>{}, BlockCyclic<1, block>{});
-  };
-  const std::string grid = std::to_string(rows) + "x" + std::to_string(columns);
-#if CLEAVE_BENCH_SCALAPACK
-  Scalapack scalapack(mesh);
-  print(world, grid + "_slab",
-        bench::times_in_turn(turns, to_slabs, copies, [&] { scalapack.to_slabs(); }));
-  print(world, "slab_" + grid,
-        bench::times_in_turn(turns, to_grid, copies, [&] { scalapack.to_grid(); }));
-#else
-  print(world, grid + "_slab", bench::times_in_turn(turns, to_slabs, copies));
-  print(world, "slab_" + grid, bench::times_in_turn(turns, to_grid, copies));
+  void to_slabs() { costa::transform(of_grid_, of_slabs_, MPI_COMM_WORLD); }
+  void to_grid() { costa::transform(of_slabs_, of_grid_, MPI_COMM_WORLD); }
+
+ private:
+  static costa::grid_layout<double> layout(const World& world, index_t rows, index_t columns,
+                                           int block_rows, int block_columns,
+                                           std::vector<double>& part) {
+    return costa::block_cyclic_layout(size, size, block_rows, block_columns, 1, 1, size, size,
+                                      int(rows), int(columns), 'R', 0, 0, part.data(),
+                                      int(size / columns), 'R', world.rank());
+  }
+
+  std::vector<double> part_, slab_;
+  costa::grid_layout<double> of_grid_, of_slabs_;
+};
 #endif
+
+/// Compares both ways with those of a peer, which is run in turn.
+class Comparison {
+ public:
+  Comparison(const World& world, const Grid& mesh)
+      : world_(world),
+        grid_(std::to_string(mesh.extents()[0]) + "x" + std::to_string(mesh.extents()[1])),
+        cyclic_(ones<double>({size, size}, mesh, BlockCyclic<0, block>{}, BlockCyclic<1, block>{})),
+        slab_(ones<double>({size, size}, mesh, Shard<0>{}, Shard<0>{})) {}
+
+  void with(const char* name, auto&& peer) const {
+    const auto to_slabs = [&] { (void)cyclic_.redistribute(Shard<0>{}, Shard<0>{}); };
+    const auto to_grid = [&] {
+      (void)slab_.redistribute(BlockCyclic<0, block>{}, BlockCyclic<1, block>{});
+    };
+    print(grid_ + "_slab", name, bench::times_in_turn(turns, to_slabs, [&] { peer.to_slabs(); }));
+    print("slab_" + grid_, name, bench::times_in_turn(turns, to_grid, [&] { peer.to_grid(); }));
+  }
+
+ private:
+  void print(const std::string& way, const char* peer,
+             const std::vector<std::vector<double>>& times) const {
+    if (world_.rank() != 0) return;
+    std::printf("layouts.%s.beside_%s %.3f ms\n", way.c_str(), peer, bench::median(times[0]) * 1e3);
+    std::printf("layouts.%s.vs_%s %.3f ratio\n", way.c_str(), peer, 1 / bench::ratio_of(times, 1));
+  }
+
+  const World& world_;
+  std::string grid_;
+  DTensor<double, 2, Grid, Placements<BlockCyclic<0, block>, BlockCyclic<1, block>>> cyclic_;
+  DTensor<double, 2, Grid, Placements<Shard<0>, Shard<0>>> slab_;
+};
+
+void measure(const World& world, index_t rows, index_t columns) {
+  const auto mesh = init_device_mesh<dp, tp>(world, {rows, columns});
+  const Comparison compare(world, mesh);
+  compare.with("memcpy", Copies(std::size_t(size) * std::size_t(size / world.size())));
+  const auto omit = [&](const char* peer, const char* missing) {
+    if (world.rank() == 0)
+      std::fprintf(stderr, "layouts.*.vs_%s omitted: %s is missing\n", peer, missing);
+  };
+#if CLEAVE_BENCH_SCALAPACK
+  compare.with("pdgemr2d", Scalapack(mesh));
+#else
+  omit("pdgemr2d", "libscalapack-openmpi-dev");
+#endif
+#if CLEAVE_BENCH_COSTA
+  compare.with("costa", Costa(world, mesh));
+#else
+  omit("costa", "costa.pc, from github.com/eth-cscs/COSTA,");
+#endif
+  static_cast<void>(omit);
 }
 
 }  // namespace
@@ -129,10 +179,6 @@ void measure(World& world, index_t rows, index_t columns) {
 int main(int argc, char** argv) {
   const boost::mpi::environment environment(argc, argv);
   World world(mpi_communicator(MPI_COMM_WORLD));
-#if !CLEAVE_BENCH_SCALAPACK
-  if (world.rank() == 0)
-    std::fprintf(stderr, "layouts.*.vs_pdgemr2d omitted: libscalapack-openmpi-dev is missing\n");
-#endif
   if (world.size() % 2 == 0 && world.size() > 2) measure(world, world.size() / 2, 2);
   else measure(world, 1, world.size());
 }
