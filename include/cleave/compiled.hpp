@@ -91,7 +91,8 @@ template std::string nested_text(const Shape&, const Shape&, const PrintOptions&
 }  // namespace detail
 
 #define CLEAVE_KERNELS_OF(T)                                                                       \
-  template void gemm(On<Host>, const Matrix<const T>&, const Matrix<const T>&, const Matrix<T>&);  \
+  template void gemm(On<Host>, const Matrix<const T>&, const Matrix<const T>&, const Matrix<T>&,   \
+                     bool);                                                                        \
   template void detail::map_loops(const detail::RowFunction<T, T>&, const detail::MapLoops<2>&,    \
                                   T*, detail::TileLoader<T>&&);                                    \
   template void detail::map_loops(const detail::RowFunction<T, T, T>&, const detail::MapLoops<3>&, \

@@ -71,7 +71,7 @@ template void fill_bytes(const View&, const std::array<word_t<8>, 2>&);
 // clang-format off
 #define CLEAVE_PRODUCT_OF(T)                                                                      \
   template void gemm_matrices(const kernels::Matrix<const T>&, const kernels::Matrix<const T>&,   \
-                              const kernels::Matrix<T>&, const kernels::Batches&)
+                              const kernels::Matrix<T>&, const kernels::Batches&, bool)
 // clang-format on
 CLEAVE_PRODUCT_OF(std::int8_t);
 CLEAVE_PRODUCT_OF(std::uint8_t);

@@ -41,13 +41,15 @@ Tensor<T, 2> matrix(index_t rows, index_t cols, Storage storage, int seed) {
   return m;
 }
 
+/// @param added  what the product was added to
 template <class T>
-void check_product(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const Tensor<T, 2>& c) {
+void check_product(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const Tensor<T, 2>& c,
+                   T added = T(0)) {
   using A = accumulator_t<T>;
   index_t wrong = 0;
   for (index_t i = 0; i < c.extent(0); ++i) {
     for (index_t j = 0; j < c.extent(1); ++j) {
-      A sum = A(0);
+      A sum = A(added);
       for (index_t k = 0; k < a.extent(1); ++k) sum = A(sum + A(a(i, k)) * A(b(k, j)));
       wrong += !(c(i, j) == T(sum));
     }
@@ -86,12 +88,19 @@ void check_all() {
         c.fill_(T(77));
         gemm(On<Host>{}, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
         check_product(a, b, c);
+        c.fill_(T(7));
+        gemm(On<Host>{}, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)), true);
+        check_product(a, b, c, T(7));
         if (m * n * k == 0) continue;
         const auto wide = Tensor<T, 2>({m, n + 2}).slice(1, 1, n + 1);
         wide.fill_(T(77));
         kernels::detail::blocked_gemm(as_matrix(read(a)), as_matrix(read(b)),
                                       as_matrix(write(wide)));
         check_product(a, b, wide);
+        wide.fill_(T(7));
+        kernels::detail::blocked_gemm(as_matrix(read(a)), as_matrix(read(b)),
+                                      as_matrix(write(wide)), true);
+        check_product(a, b, wide, T(7));
       }
     }
   }
@@ -124,6 +133,8 @@ TEST_CASE_TEMPLATE("sums of 16-bit floats are accumulated in float and rounded o
   gemm(On<Host>{}, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)));
   CHECK(float(c(0, 0)) == float(T(1024.0f + 599.0f)));
   CHECK(float(c(0, 1)) == float(T(1024.0f + 599.0f)));
+  gemm(On<Host>{}, as_matrix(read(a)), as_matrix(read(b)), as_matrix(write(c)), true);
+  CHECK(float(c(0, 0)) == float(T(float(T(1024.0f + 599.0f)) + 1623.0f)));
   check_product(
       matrix<T>(13, 40, Storage::row_major, 1), matrix<T>(40, 9, Storage::col_major, 2), [] {
         Tensor<T, 2> out({13, 9});

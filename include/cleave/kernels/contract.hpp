@@ -116,17 +116,18 @@ bool can_write(const Matrices<T>& y) {
   return y.merge(c) && (c.col_stride == 1 || c.cols == 1 || c.row_stride == 1 || c.rows == 1);
 }
 
-/// y = x · w for every matrix of the batch; one call of gemm_batched covers the last batch loop.
+/// y = x · w, or y += x · w, for every matrix of the batch; one call of gemm_batched covers the
+/// last batch loop.
 template <class Device, class T>
 void multiply_each(On<Device> on, Matrix<const T> x, const Loops& of_x, Matrix<const T> w,
-                   const Loops& of_w, Matrix<T> y, const Loops& of_y) {
+                   const Loops& of_w, Matrix<T> y, const Loops& of_y, bool add) {
   const int last = of_y.extents.dims - 1;
   const Batches batches = last < 0 ? Batches{}
                                    : Batches{of_y.extents[last], of_x.strides[last],
                                              of_w.strides[last], of_y.strides[last]};
   Shape at = Shape::filled(of_y.extents.dims, 0);
   for (;;) {
-    gemm_batched(on, x, w, y, batches);
+    gemm_batched(on, x, w, y, batches, add);
     int d = last - 1;
     for (; d >= 0; --d) {
       const index_t step = ++at[d] < of_y.extents[d] ? 1 : 1 - at[d];
@@ -142,7 +143,7 @@ void multiply_each(On<Device> on, Matrix<const T> x, const Loops& of_x, Matrix<c
 
 }  // namespace detail
 
-/// y = x · w, summed over the letters that y lacks.
+/// y = x · w, or y += x · w, summed over the letters that y lacks.
 ///
 /// Extents of 1 in x or w repeat along letters of all three arrays. @see gemm on accumulation
 ///
@@ -150,7 +151,7 @@ void multiply_each(On<Device> on, Matrix<const T> x, const Loops& of_x, Matrix<c
 /// @cost a copy of x, w or y if its dimensions of one kind do not merge into one stride
 template <class Device, class T>
 void contract(On<Device> on, const Contraction& letters, const Strided<T>& y,
-              const Strided<const T>& x, const Strided<const T>& w) {
+              const Strided<const T>& x, const Strided<const T>& w, bool add = false) {
   detail::Matrices<const T> a{x.data}, b{w.data};
   detail::Matrices<T> c{y.data};
   const auto step = [](const auto& operand, int d, index_t extent) {
@@ -177,14 +178,15 @@ void contract(On<Device> on, const Contraction& letters, const Strided<T>& y,
   if (c.batch.size() * c.rows.size() * c.cols.size() == 0) return;
   const detail::Matrices<const T> left = as_matrices(Device{}, a), right = as_matrices(Device{}, b);
   const detail::Matrices<T> result = can_write(c) ? c : c.dense_like(Device{});
+  if (add && result.data != c.data) strided_copy(Device{}, c.view(), result.view());
   Matrix<const T> p, q;
   Matrix<T> r;
   left.merge(p), right.merge(q), result.merge(r);
   if (r.col_stride == 1 || r.cols == 1)
-    detail::multiply_each(on, p, left.batch, q, right.batch, r, result.batch);
+    detail::multiply_each(on, p, left.batch, q, right.batch, r, result.batch, add);
   else  // y^T = w^T · x^T
     detail::multiply_each(on, transposed(q), right.batch, transposed(p), left.batch, transposed(r),
-                          result.batch);
+                          result.batch, add);
   if (result.data != c.data) strided_copy(Device{}, result.view(), c.view());
 }
 

@@ -87,6 +87,9 @@ TEST_CASE("batches in panels, and an axis of one rank") {
         placed<double, Placements<Shard<0>, Shard<1>>>(mesh, std::array<index_t, 3>{2, 10, 5}, 1);
     using Asked = Placements<Replicate, Shard<1>>;
     CHECK(lower_limits<Asked>(world, "bik,bkj->bij"_ein, "bik,bkj->bij", x, w) > 1);
+    const auto v =
+        placed<double, Placements<Shard<0>, Shard<0>>>(mesh, std::array<index_t, 2>{10, 5}, 1);
+    CHECK(lower_limits<Asked>(world, "iak,kj->ija"_ein, "iak,kj->ija", x, v) > 1);
   });
 }
 
@@ -108,8 +111,8 @@ TEST_CASE("panels receive what whole operands do") {
     using Grid = Placements<Shard<0>, Shard<1>>;
     const auto x = placed<double, Grid>(mesh, std::array<index_t, 2>{8, 32}, 0);
     const auto w = placed<double, Grid>(mesh, std::array<index_t, 2>{32, 8}, 1);
-    // whole: 4 x 32 and 32 x 4 numbers, and y 4 x 4. In panels of 8: 4 x 8, 8 x 4, y twice
-    const fewest_bytes limits{.memory_limit = (2 * 32 + 2 * 16) * 8};
+    // whole: 4 x 32 and 32 x 4 numbers, and y 4 x 4. In panels of 8: 4 x 8 and 8 x 4 twice
+    const fewest_bytes limits{.memory_limit = (4 * 32 + 16) * 8};
     const ContractionPlan plan = explain<Grid>("ik,kj->ij"_ein, limits, x, w);
     REQUIRE(plan.steps[0].panel == 8);
     CHECK(plan.steps[0].letter == 'k');

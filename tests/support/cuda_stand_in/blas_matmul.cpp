@@ -189,8 +189,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
           return cudaErrorInvalidValue;
         if (wrong != cudaSuccess) return wrong;
         product.scale = cudaDataType(descriptor.scale);
-        if (!is_number(product.scale, alpha, 1) || !is_number(product.scale, beta, 0) || c != d ||
-            c_layout != d_layout)
+        product.add = is_number(product.scale, beta, 1);
+        if (!is_number(product.scale, alpha, 1) ||
+            !(product.add || is_number(product.scale, beta, 0)) || c != d || c_layout != d_layout)
           return cudaErrorNotSupported;
 
         const void* bases[] = {a, b, d, d};

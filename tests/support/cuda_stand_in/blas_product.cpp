@@ -115,8 +115,11 @@ void compute_as(const Product& p) {
         for (std::size_t j = 0; j < part.size(); ++j)
           sums[j] += p.split ? as_stored(p.d.type, part[j]) : part[j];
       }
-      for (std::int64_t j = 0; j < p.n; ++j)
-        store(p.d.type, p.d.base, p.d.offset(batch, i, j), sums[std::size_t(j)]);
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        const std::int64_t at = p.d.offset(batch, i, j);
+        if (p.add) sums[std::size_t(j)] += load<Number>(p.d.type, p.d.base, at);
+        store(p.d.type, p.d.base, at, sums[std::size_t(j)]);
+      }
     }
   }
 }

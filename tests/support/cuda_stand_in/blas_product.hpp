@@ -1,4 +1,5 @@
-// The arithmetic of matrix products, by loops: D = op(A) op(B), for each batch.
+// The arithmetic of matrix products, by loops: D = op(A) op(B), or D += op(A) op(B), for each
+// batch.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,7 @@ struct Product {
   std::int64_t m = 0, n = 0, k = 0, batches = 1;
   Operand a, b, d;
   cudaDataType scale{};
+  bool add = false;    ///< to D, which is rounded once
   bool tf32 = false;   ///< operands lose the last 13 bits of their mantissas
   bool split = false;  ///< k is halved, and the two sums are added in the type of D
 

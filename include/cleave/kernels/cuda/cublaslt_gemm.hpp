@@ -1,4 +1,4 @@
-// C = A · B through cuBLASLt, for 16-bit floats, float, double and complex numbers.
+// C = A · B or C += A · B through cuBLASLt, for 16-bit floats, float, double and complex numbers.
 //
 // cuBLASLt is column-major, and a row-major matrix is its own transpose in column-major order:
 // cuBLASLt computes C^T = B^T · A^T, without copies. Sums and partial sums of 16-bit floats are
@@ -143,16 +143,18 @@ class LtPlan {
 
   const LtProduct& product() const { return product_; }
 
-  /// Enqueues the product on the current stream.
-  void run(cublasLtHandle_t handle, const void* first, const void* second, void* result) const {
+  /// Enqueues the product on the current stream. @param add  whether it is added to the result
+  void run(cublasLtHandle_t handle, const void* first, const void* second, void* result,
+           bool add) const {
     const std::shared_ptr<void> workspace = allocate_bytes(Cuda{}, workspace_);
-    static constexpr double one_double[] = {1, 0}, zero[] = {0, 0};  // also as complex numbers
+    static constexpr double one_double[] = {1, 0}, zero_double[] = {0, 0};  // and complex numbers
     static constexpr float one_float[] = {1, 0};
     const bool doubles = product_.compute == CUBLAS_COMPUTE_64F;
+    const void* zero = zero_double;  // also of floats
     const void* one = doubles ? static_cast<const void*>(one_double) : one_float;
     product_.check(cublasLtMatmul(handle, operation_.get(), one, first, first_.get(), second,
-                                  second_.get(), zero, result, result_.get(), result, result_.get(),
-                                  &algorithm_, workspace.get(), workspace_,
+                                  second_.get(), add ? one : zero, result, result_.get(), result,
+                                  result_.get(), &algorithm_, workspace.get(), workspace_,
                                   current_stream().get()));
   }
 
@@ -231,11 +233,12 @@ class LtContext {
   LtContext& operator=(const LtContext&) = delete;
   ~LtContext() { cublasLtDestroy(handle_); }
 
-  void run(const LtProduct& product, const void* first, const void* second, void* result) {
+  void run(const LtProduct& product, const void* first, const void* second, void* result,
+           bool add) {
     std::unique_ptr<LtPlan>& plan = plans_[product.hash() % plans_.size()];
     if (plan == nullptr || !(plan->product() == product))
       plan = std::make_unique<LtPlan>(handle_, product);
-    plan->run(handle_, first, second, result);
+    plan->run(handle_, first, second, result, add);
   }
 
  private:
@@ -248,7 +251,7 @@ class LtContext {
 /// @return whether it was computed; if not, an operand has to be packed
 template <class T>
 bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
-                   const kernels::Matrix<T>& c, const kernels::Batches& batches) {
+                   const kernels::Matrix<T>& c, const kernels::Batches& batches, bool add) {
   LtProduct product;
   product.type = cuda_type<T>();
   product.scale = cuda_type<accumulator_t<T>>();
@@ -260,7 +263,7 @@ bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
       !describe(a, batches.a_stride, batches.count, product.second) ||
       !describe(c, batches.c_stride, batches.count, product.result) || product.result.transposed)
     return false;
-  of_current_device<LtContext>("matmul").run(product, b.data, a.data, c.data);
+  of_current_device<LtContext>("matmul").run(product, b.data, a.data, c.data, add);
   return true;
 }
 

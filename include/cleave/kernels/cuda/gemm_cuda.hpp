@@ -1,5 +1,5 @@
-// C = A · B on a GPU: with cuBLASLt for the element types that it supports, by tiled_gemm.hpp for
-// integers.
+// C = A · B or C += A · B on a GPU: with cuBLASLt for the element types that it supports, by
+// tiled_gemm.hpp for integers.
 #pragma once
 
 #include <type_traits>
@@ -15,15 +15,15 @@ namespace cuda::detail {
 
 template <class T>
 void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
-                   const kernels::Matrix<T>& c, const kernels::Batches& batches);
+                   const kernels::Matrix<T>& c, const kernels::Batches& batches, bool add);
 
 /// The same for any type of equal kind and size: `long` and `long long` are the same integers.
 template <class T>
 void gemm_elements(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
-                   const kernels::Matrix<T>& c, const kernels::Batches& batches) {
+                   const kernels::Matrix<T>& c, const kernels::Batches& batches, bool add) {
   static_assert(!std::is_same_v<T, bool>, "cleave: a matrix product requires numbers, not bool");
   if constexpr (std::is_same_v<T, element_t<dtype_of<T>()>>) {
-    gemm_matrices(a, b, c, batches);
+    gemm_matrices(a, b, c, batches, add);
   } else {
     using U = element_t<dtype_of<T>()>;
     const auto as = [](const auto& m, auto* data) {
@@ -32,7 +32,7 @@ void gemm_elements(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
     };
     gemm_matrices<U>(as(a, reinterpret_cast<const U*>(a.data)),
                      as(b, reinterpret_cast<const U*>(b.data)), as(c, reinterpret_cast<U*>(c.data)),
-                     batches);
+                     batches, add);
   }
 }
 
@@ -40,25 +40,27 @@ void gemm_elements(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
 
 namespace kernels {
 
-/// Writes A · B to C, in the order of the current stream.
+/// Writes A · B to C, or adds it, in the order of the current stream.
 ///
 /// Sums of 16-bit floats are accumulated in float and rounded once; integers wrap; floats are
 /// multiplied in full precision unless `cuda::allow_tf32`.
 ///
 /// @param a  [m, k], any strides; read in place where one of them is 1, else packed
 /// @param b  [k, n], likewise
-/// @param c  [m, n] with contiguous rows; must not overlap a or b
+/// @param c    [m, n] with contiguous rows; must not overlap a or b
+/// @param add  whether the product is added to what C has
 /// @throws Error  if cuBLASLt cannot compute it, or there is no memory for its workspace
 template <class T>
-void gemm(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
-  cuda::detail::gemm_elements(a, b, c, Batches{});
+void gemm(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
+          bool add = false) {
+  cuda::detail::gemm_elements(a, b, c, Batches{}, add);
 }
 
 /// A batch of products of matrices of equal extents and strides, in one launch per 65535 products.
 template <class T>
 void gemm_batched(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
-                  const Batches& batches) {
-  cuda::detail::gemm_elements(a, b, c, batches);
+                  const Batches& batches, bool add = false) {
+  cuda::detail::gemm_elements(a, b, c, batches, add);
 }
 
 }  // namespace kernels

@@ -48,7 +48,8 @@ class PackedMatrix {
 /// @throws Error if cuBLASLt cannot compute it with these operands
 template <class T>
 void cublaslt_gemm_in_parts(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
-                            const kernels::Matrix<T>& c, const kernels::Batches& batches) {
+                            const kernels::Matrix<T>& c, const kernels::Batches& batches,
+                            bool add) {
   const index_t rows_at_once =
       std::is_same_v<T, std::complex<float>> ? max_complex_columns : c.rows;
   for (index_t batch = 0; batch < batches.count; batch += max_batches)
@@ -62,7 +63,7 @@ void cublaslt_gemm_in_parts(const kernels::Matrix<const T>& a, const kernels::Ma
       };
       kernels::Matrix<const T> factor = b;
       factor.data += batch * batches.b_stride;
-      if (!cublaslt_gemm(cut(a, batches.a_stride), factor, cut(c, batches.c_stride), part))
+      if (!cublaslt_gemm(cut(a, batches.a_stride), factor, cut(c, batches.c_stride), part, add))
         throw Error(
             "matmul",
             "the result is not aligned to its element type, or its rows are not contiguous");
@@ -71,8 +72,8 @@ void cublaslt_gemm_in_parts(const kernels::Matrix<const T>& a, const kernels::Ma
 
 template <class T>
 void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
-                   const kernels::Matrix<T>& c, const kernels::Batches& batches) {
-  if (c.rows == 0 || c.cols == 0 || batches.count == 0) return;
+                   const kernels::Matrix<T>& c, const kernels::Batches& batches, bool add) {
+  if (c.rows == 0 || c.cols == 0 || batches.count == 0 || (add && a.cols == 0)) return;
   if (a.cols == 0)
     return strided_fill(
         Cuda{},
@@ -95,9 +96,9 @@ void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
       packed.b_stride = packed_b->batch_stride();
     }
     cublaslt_gemm_in_parts(packed_a ? packed_a->matrix() : a, packed_b ? packed_b->matrix() : b, c,
-                           packed);
+                           packed, add);
   } else {
-    tiled_gemm(a, b, c, batches);
+    tiled_gemm(a, b, c, batches, add);
   }
 }
 

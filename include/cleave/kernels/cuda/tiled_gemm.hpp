@@ -1,4 +1,5 @@
-// C = A · B on a GPU for integers, which cuBLASLt does not support: any strides, sums that wrap.
+// C = A · B or C += A · B on a GPU for integers, which cuBLASLt does not support: any strides, sums
+// that wrap.
 //
 // A block computes a tile of C. It loads tiles of A and B into shared memory; each thread
 // accumulates a square register tile.
@@ -26,7 +27,7 @@ struct GemmTile {
 template <class T>
 __global__ void tiled_gemm_kernel(kernels::Matrix<const T> a, kernels::Matrix<const T> b,
                                   kernels::Matrix<T> c, kernels::Batches batches,
-                                  FastDivision by_tiles, std::uint32_t tiles) {
+                                  FastDivision by_tiles, std::uint32_t tiles, bool add) {
   using Tile = GemmTile;
   __shared__ T left[Tile::depth][Tile::edge + 1], right[Tile::depth][Tile::edge + 1];
   const std::uint32_t tile_row = by_tiles.quotient(blockIdx.x);
@@ -66,7 +67,9 @@ __global__ void tiled_gemm_kernel(kernels::Matrix<const T> a, kernels::Matrix<co
       for (int j = 0; j < Tile::square; ++j) {
         const index_t ci = i0 + row + i * Tile::threads_across;
         const index_t cj = j0 + col + j * Tile::threads_across;
-        if (ci < c.rows && cj < c.cols) to[ci * c.row_stride + cj * c.col_stride] = sums[i][j];
+        if (ci >= c.rows || cj >= c.cols) continue;
+        T& target = to[ci * c.row_stride + cj * c.col_stride];
+        target = add ? kernels::plus(target, sums[i][j]) : sums[i][j];
       }
   }
 }
@@ -74,7 +77,7 @@ __global__ void tiled_gemm_kernel(kernels::Matrix<const T> a, kernels::Matrix<co
 /// @pre no extent of c is 0, fewer than 2^31 tiles
 template <class T>
 void tiled_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
-                const kernels::Matrix<T>& c, const kernels::Batches& batches) {
+                const kernels::Matrix<T>& c, const kernels::Batches& batches, bool add) {
   constexpr index_t max_in_y = 65535;
   const auto tiles = [](index_t n) {
     return std::uint32_t((n + GemmTile::edge - 1) / GemmTile::edge);
@@ -82,7 +85,7 @@ void tiled_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T
   launch("matmul", tiled_gemm_kernel<T>,
          dim3(tiles(c.rows) * tiles(c.cols),
               unsigned(batches.count < max_in_y ? batches.count : max_in_y)),
-         dim3(block_threads), a, b, c, batches, FastDivision(tiles(c.cols)), tiles(c.cols));
+         dim3(block_threads), a, b, c, batches, FastDivision(tiles(c.cols)), tiles(c.cols), add);
 }
 
 }  // namespace cleave::cuda::detail

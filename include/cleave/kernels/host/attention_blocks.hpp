@@ -155,14 +155,6 @@ const T& element_of(const Strided<const T>& x, const index_t* index, index_t r) 
   return *at;
 }
 
-/// to += a · b. @param sums  scratch memory for as many elements as `to` has
-template <class T>
-void add_product(const Matrix<const T>& a, const Matrix<const T>& b, T* sums, const Matrix<T>& to) {
-  gemm(On<Host>{}, a, b, Matrix<T>{sums, to.rows, to.cols, to.cols, 1});
-  for (index_t r = 0; r < to.rows; ++r)
-    for (index_t e = 0; e < to.cols; ++e) to.data[r * to.row_stride + e] += *sums++;
-}
-
 }  // namespace detail
 
 /// y = softmax(q k^T / sqrt(d)) v, and the logarithms of the softmax's denominators.
@@ -172,15 +164,15 @@ void add_product(const Matrix<const T>& a, const Matrix<const T>& b, T* sums, co
 /// @param logarithms  [b.., g.., n], likewise
 /// @param q           [b.., g.., n, d], any strides
 /// @param k,v         [b.., m, d] and [b.., m, e], m > 0, likewise
-/// @cost              scratch memory for one block of products and one of results
+/// @cost              scratch memory for one block of products
 template <class Mask, class T>
 void attention(const Mask& mask, const Strided<T>& y, const Strided<T>& logarithms,
                const Strided<const T>& q, const Strided<const T>& k, const Strided<const T>& v) {
   const int row = q.extents.dims - 2;
-  const index_t n = q.extents[row], e = v.extents[v.extents.dims - 1];
+  const index_t n = q.extents[row];
   const index_t queries = std::min(n, detail::query_block);
   const index_t keys = std::min(k.extents[k.extents.dims - 2], detail::key_block);
-  const detail::Scratch<T> products(queries * keys), sums(queries * e);
+  const detail::Scratch<T> products(queries * keys);
   T* next = logarithms.data;
   detail::each_head(y.extents, [&](const index_t* index) {
     const Matrix<T> result = detail::head_of(y, index);
@@ -199,8 +191,7 @@ void attention(const Mask& mask, const Strided<T>& y, const Strided<T>& logarith
           const Matrix<T> out = detail::rows_of(result, block.first_query, block.queries);
           softmax.take(block, seen, out);
           const Matrix<const T> of = detail::rows_of(values, block.first_key, block.keys);
-          if (block.first_key == 0) return gemm(On<Host>{}, block.read(), of, out);
-          detail::add_product(block.read(), of, sums.data(), out);
+          gemm(On<Host>{}, block.read(), of, out, block.first_key > 0);
         });
     finish(first);
     next += n;
@@ -224,7 +215,7 @@ struct HeadGradients {
   const T *slopes, *logarithms;  ///< one per query, with the steps below
   index_t slope_step, logarithm_step;
   T scale;
-  T *others, *sums;  ///< scratch memory for one block of products and one of results
+  T* others;  ///< scratch memory for one block of products
 
   void add(const AttentionBlock<T>& block, const AttentionMask& mask) const {
     const auto queries = [&](const auto& x) {
@@ -234,7 +225,7 @@ struct HeadGradients {
     for (index_t r = 0; r < block.queries; ++r)
       exponentials(block.row(r), block.seen_by(r, mask), block.keys,
                    logarithms[(block.first_query + r) * logarithm_step]);
-    if (dv.data != nullptr) add_product(transposed(block.read()), queries(g), sums, keys(dv));
+    if (dv.data != nullptr) gemm(On<Host>{}, transposed(block.read()), queries(g), keys(dv), true);
     if (dq.data == nullptr && dk.data == nullptr) return;
     const AttentionBlock<T> rising{block.first_query, block.queries, block.first_key, block.keys,
                                    others};
@@ -245,8 +236,8 @@ struct HeadGradients {
       const T* const towards = rising.row(r);
       for (index_t j = 0; j < block.keys; ++j) p[j] *= (towards[j] - mean) * scale;
     }
-    if (dq.data != nullptr) add_product(block.read(), keys(k), sums, queries(dq));
-    if (dk.data != nullptr) add_product(transposed(block.read()), queries(q), sums, keys(dk));
+    if (dq.data != nullptr) gemm(On<Host>{}, block.read(), keys(k), queries(dq), true);
+    if (dk.data != nullptr) gemm(On<Host>{}, transposed(block.read()), queries(q), keys(dk), true);
   }
 };
 
@@ -261,21 +252,19 @@ struct HeadGradients {
 /// @param slopes      [b.., g.., n]: the sums of g · y over e, less the gradient of the logarithms
 /// @param logarithms  [b.., g.., n], as `attention` returns them
 /// @cost              one product of queries and keys for the weights, one for each of dq, dk and
-///                    dv, and one more for dq or dk. Scratch memory for two blocks of products and
-///                    one of results
+///                    dv, and one more for dq or dk. Scratch memory for two blocks of products
 template <class Mask, class T>
 void attention_gradients(const Mask& mask, const AttentionGradients<T>& out,
                          const Strided<const T>& g, const Strided<const T>& slopes,
                          const Strided<const T>& logarithms, const Strided<const T>& q,
                          const Strided<const T>& k, const Strided<const T>& v) {
   const int row = q.extents.dims - 2;
-  const index_t d = q.extents[row + 1], e = v.extents[v.extents.dims - 1];
+  const index_t d = q.extents[row + 1];
   const index_t queries = std::min(q.extents[row], detail::query_block);
   const index_t keys = std::min(k.extents[k.extents.dims - 2], detail::key_block);
   for (const Strided<T>* to : {&out.q, &out.k, &out.v})
     if (to->data != nullptr) std::fill_n(to->data, to->extents.product(), T(0));
-  const detail::Scratch<T> products(queries * keys), others(queries * keys),
-      sums(std::max(queries, keys) * std::max(d, e));
+  const detail::Scratch<T> products(queries * keys), others(queries * keys);
   detail::each_head(g.extents, [&](const index_t* index) {
     const auto seen = mask.at_head(index, q.extents.dims);
     const auto head = [&](const auto& x) { return detail::head_of(x, index); };
@@ -299,8 +288,7 @@ void attention_gradients(const Mask& mask, const AttentionGradients<T>& out,
                                              slopes.strides[row],
                                              logarithms.strides[row],
                                              T(d > 0 ? 1 / std::sqrt(double(d)) : 1),
-                                             others.data(),
-                                             sums.data()};
+                                             others.data()};
     detail::each_attention_block(
         seen, gradients.q, gradients.k, products.data(),
         [&](const detail::AttentionBlock<T>& block) { gradients.add(block, seen); });

@@ -61,9 +61,7 @@ void attention_sums(const Mask& mask, const Strided<T>& y, const Strided<T>& tot
                     const Strided<const T>& k, const Strided<const T>& v) {
   std::fill_n(y.data, y.extents.product(), T(0));
   std::fill_n(totals.data, totals.extents.product(), T(0));
-  const index_t e = v.extents[v.extents.dims - 1];
-  const detail::Scratch<T> products(detail::query_block * detail::key_block),
-      sums(detail::query_block * e);
+  const detail::Scratch<T> products(detail::query_block * detail::key_block);
   detail::each_numbered_head(q.extents, [&](const index_t* index, index_t first) {
     const auto seen = mask.at_head(index, q.extents.dims);
     const Matrix<T> result = detail::head_of(y, index);
@@ -77,9 +75,8 @@ void attention_sums(const Mask& mask, const Strided<T>& y, const Strided<T>& tot
                                  detail::element_of(shifts, index, query));
             totals.data[first + query] += detail::reduce_row<Sum, T>(block.row(r), block.keys, 1);
           }
-          detail::add_product(block.read(), detail::rows_of(values, block.first_key, block.keys),
-                              sums.data(),
-                              detail::rows_of(result, block.first_query, block.queries));
+          gemm(On<Host>{}, block.read(), detail::rows_of(values, block.first_key, block.keys),
+               detail::rows_of(result, block.first_query, block.queries), true);
         });
   });
 }

@@ -1,5 +1,5 @@
-// C = A · B without a BLAS: for builds that have none, and for element types that BLAS does not
-// support (integers, 16-bit floats).
+// C = A · B or C += A · B without a BLAS: for builds that have none, and for element types that
+// BLAS does not support (integers, 16-bit floats).
 //
 // The GotoBLAS scheme: blocks of A and B that fit the caches are packed into panels, whatever their
 // strides, and a micro-kernel accumulates a register tile of C over k. Complex numbers are packed
@@ -120,9 +120,11 @@ void store_tile(const real_of<A>* sums, A* c, index_t stride, int rows, int cols
   }
 }
 
-/// The loops over blocks. C has the type in which sums are accumulated.
+/// The loops over blocks. C has the type in which sums are accumulated; `add`: they are added to
+/// it.
 template <class A, class T>
-void gemm_blocks(const Matrix<const T>& a, const Matrix<const T>& b, A* c, index_t c_stride) {
+void gemm_blocks(const Matrix<const T>& a, const Matrix<const T>& b, A* c, index_t c_stride,
+                 bool add) {
   using B = GemmBlocks<A>;
   using Real = typename B::Real;
   const index_t m = a.rows, k = a.cols, n = b.cols;
@@ -151,7 +153,7 @@ void gemm_blocks(const Matrix<const T>& a, const Matrix<const T>& b, A* c, index
                          np, sums);
             store_tile<A>(sums, c + (i0 + i) * c_stride + j0 + j, c_stride,
                           int(std::min<index_t>(B::tile_rows, ni - i)),
-                          int(std::min<index_t>(B::tile_cols, nj - j)), p0 == 0);
+                          int(std::min<index_t>(B::tile_cols, nj - j)), p0 == 0 && !add);
           }
         }
       }
@@ -161,16 +163,20 @@ void gemm_blocks(const Matrix<const T>& a, const Matrix<const T>& b, A* c, index
 
 /// @pre no extent is 0; the rows of c are contiguous
 template <class T>
-void blocked_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
+void blocked_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
+                  bool add = false) {
   using A = accumulator_t<T>;
   if constexpr (std::is_same_v<A, T>) {
-    gemm_blocks<A>(a, b, c.data, c.row_stride);
+    gemm_blocks<A>(a, b, c.data, c.row_stride, add);
   } else {
     const std::unique_ptr<A[]> sums(new A[std::size_t(c.rows * c.cols)]);
-    gemm_blocks<A>(a, b, sums.get(), c.cols);
+    gemm_blocks<A>(a, b, sums.get(), c.cols, false);
     for (index_t i = 0; i < c.rows; ++i)
-      for (index_t j = 0; j < c.cols; ++j)
-        c.data[i * c.row_stride + j] = T(sums[std::size_t(i * c.cols + j)]);
+      for (index_t j = 0; j < c.cols; ++j) {
+        T& target = c.data[i * c.row_stride + j];
+        const A sum = sums[std::size_t(i * c.cols + j)];
+        target = T(add ? plus(A(target), sum) : sum);
+      }
   }
 }
 

@@ -1,4 +1,4 @@
-// C = A · B through CBLAS, for float, double and complex of both.
+// C = A · B or C += A · B through CBLAS, for float, double and complex of both.
 //
 // The BLAS chooses the number of threads. @see blas_threads.hpp
 #pragma once
@@ -49,21 +49,21 @@ BlasOperand blas_operand(const Matrix<T>& m) {
 
 /// Computes C if CBLAS can use all operands in place. @pre no extent is 0 @return whether it did
 template <class T>
-bool cblas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
+bool cblas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, bool add) {
   const BlasOperand pa = blas_operand(a), pb = blas_operand(b), pc = blas_operand(c);
   if (!pa.fits || !pb.fits || !pc.fits || pc.transpose != CblasNoTrans) return false;
   const int m = int(c.rows), n = int(c.cols), k = int(a.cols);
   if constexpr (std::is_same_v<T, float>) {
     cblas_sgemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, 1.0f, a.data, pa.leading,
-                b.data, pb.leading, 0.0f, c.data, pc.leading);
+                b.data, pb.leading, add ? 1.0f : 0.0f, c.data, pc.leading);
   } else if constexpr (std::is_same_v<T, double>) {
     cblas_dgemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, 1.0, a.data, pa.leading, b.data,
-                pb.leading, 0.0, c.data, pc.leading);
+                pb.leading, add ? 1.0 : 0.0, c.data, pc.leading);
   } else {
-    const T one = 1, zero = 0;
+    const T one = 1, beta = add ? 1 : 0;
     const auto product = [&](auto* gemm) {
       gemm(CblasRowMajor, pa.transpose, pb.transpose, m, n, k, &one, a.data, pa.leading, b.data,
-           pb.leading, &zero, c.data, pc.leading);
+           pb.leading, &beta, c.data, pc.leading);
     };
     if constexpr (std::is_same_v<T, std::complex<float>>) product(cblas_cgemm);
     else product(cblas_zgemm);

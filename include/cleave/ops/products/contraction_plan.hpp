@@ -24,9 +24,9 @@ namespace cleave {
 ///
 /// A product that exceeds the memory limit is computed in panels, as few as the limit permits: of
 /// the indices of a factor that a rank multiplies, some at a time are exchanged (SUMMA: R. A. van
-/// de Geijn and J. Watts, Concurrency 9(4), 1997). It receives as many bytes as in one piece. Sums
-/// over panels need memory for a second product, and are not made of 16-bit elements, which would
-/// be rounded once per panel. Partial arrays, and blocks that are dealt cyclically, are not
+/// de Geijn and J. Watts, Concurrency 9(4), 1997), the next ones while a rank multiplies. It
+/// receives as many bytes as in one piece. Sums over panels are not made of 16-bit elements, which
+/// would be rounded once per panel. Partial arrays, and blocks that are dealt cyclically, are not
 /// exchanged in panels.
 ///
 /// @cost   grows with 3 ^ operands and (3 + factors) ^ axes: some milliseconds for three matrices

@@ -1,17 +1,19 @@
 // Runs the plan of a product of several arrays: each array is redistributed whole, or in panels
-// that are multiplied one after the other.
+// that are multiplied one after the other, each while the next one arrives.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include <cleave/async/async.hpp>
 #include <cleave/kernels/contract.hpp>
-#include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/engine/read_operands.hpp>
+#include <cleave/ops/engine/start_exchange.hpp>
 #include <cleave/ops/products/contract_pair.hpp>
 #include <cleave/ops/products/contraction_plan.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
@@ -66,14 +68,15 @@ class ContractionRun {
     arrays_.push_back(std::move(y));
   }
 
-  void multiply(const ContractionStep& step, const View& y, const std::array<View, 2>& x) const {
+  void multiply(const ContractionStep& step, const View& y, const std::array<View, 2>& x,
+                bool add = false) const {
     if (!is_dry())
       contract(kernels::On<Device>{}, contraction_of(step.factors), elements<T>(y),
-               elements<const T>(x[0]), elements<const T>(x[1]));
+               elements<const T>(x[0]), elements<const T>(x[1]), add);
   }
 
-  /// Exchanges and multiplies some of a rank's indices of a letter at a time. Where y lacks it,
-  /// products are added.
+  /// Exchanges and multiplies some of a rank's indices of a letter at a time; the next panels
+  /// arrive meanwhile. Where y lacks the letter, products are added.
   ///
   /// Ranks with different parts of y begin at different panels, so that those of one panel do not
   /// all receive from one rank (as in L. E. Cannon's algorithm, 1969).
@@ -94,22 +97,16 @@ class ContractionRun {
       panel.count = (longest + step.panel - 1) / step.panel;
     }
     panel.result = step.result;
-    redistribution::Block addend;
+    Panels next = start_panels(step, panel, 0);
     for (index_t turn = 0; turn < panel.count; ++turn) {
-      std::array<redistribution::Block, 2> x;
-      for (std::size_t i = 0; i < 2; ++i) x[i] = panel_of(step, i, panel, turn);
-      const std::array<View, 2> views{x[0].view, x[1].view};
+      const Panels x = std::move(next);
+      next = turn + 1 < panel.count ? start_panels(step, panel, turn + 1) : Panels{};
+      const std::array<View, 2> views{x[0].wait().view, x[1].wait().view};
       if (kept >= 0) {
         const IndexRange own = panel.indices(mesh_->extents(), mesh_->coordinate(), turn);
         multiply(step, along(y, kept, own), views);
-      } else if (turn == 0) {
-        multiply(step, y, views);
       } else {
-        if (turn == 1) addend = redistribution::allocate<Device>(y.dtype, y.extents);
-        multiply(step, addend.view, views);
-        if (!is_dry())
-          map_elements(kernels::On<Device>{}, ops::Add{}, elements<T>(y), elements<const T>(y),
-                       elements<const T>(addend.view));
+        multiply(step, y, views, turn > 0);
       }
     }
   }
@@ -135,19 +132,34 @@ class ContractionRun {
            redistribution::without_unit_axes(to, mesh_->extents());
   }
 
-  /// An array as it is multiplied: the panel, if it has the letter.
-  redistribution::Block panel_of(const ContractionStep& step, std::size_t i, const PanelOf& panel,
-                                 index_t turn) const {
+  /// An array as it is multiplied, which may still have to arrive.
+  struct Panel {
+    redistribution::Block block{};
+    std::optional<Async<bool>> arrival{};
+
+    const redistribution::Block& wait() const {
+      if (arrival) arrival->wait();
+      return block;
+    }
+  };
+  using Panels = std::array<Panel, 2>;
+
+  Panels start_panels(const ContractionStep& step, const PanelOf& panel, index_t turn) const {
+    return {start_panel(step, 0, panel, turn), start_panel(step, 1, panel, turn)};
+  }
+
+  /// The panel of an array, if it has the letter; else all of it.
+  Panel start_panel(const ContractionStep& step, std::size_t i, const PanelOf& panel,
+                    index_t turn) const {
     using namespace redistribution;
     const Array& array = arrays_[std::size_t(step.array[i])];
     const int d = panel.dim[i];
-    if (d < 0) return array.block;
+    if (d < 0) return {array.block};
     const Shape &mesh = mesh_->extents(), &at = mesh_->coordinate();
     const IndexRange own = panel.indices(mesh, at, turn);
-    if (array.layout == step.to[i]) return {array.block.storage, along(array.block.view, d, own)};
+    if (array.layout == step.to[i]) return {{array.block.storage, along(array.block.view, d, own)}};
     const Context context{*mesh_, array.shape, "einsum"};
-    Step move = move_step({array.layout}, {step.to[i]}, array.shape.dims);
-    move.kind = StepKind::exchange;
+    const Step move = exchange_step(array.layout, step.to[i], array.shape.dims);
     Box part = Box::of(own_extents(move.to, context));
     part.begin[d] = std::min(own.begin, part.end[d]), part.end[d] = std::min(own.end, part.end[d]);
     Call call{CollectiveKind::exchange, {}, move.axes, array.shape.product(), array.block.view};
@@ -158,14 +170,7 @@ class ContractionRun {
       add_within(parts->sends, t, d, panel.indices(mesh, mesh_->member(move.axes, t.peer), turn));
     for (const Transfer& t : whole->receives) add_within(parts->receives, t, d, own);
     call.transfers = parts;
-    const Collective c = call.collective(context);
-    if (mesh_->size(move.axes) > 1) {
-      mesh_->group(move.axes)->run(c);
-    } else if (!is_dry()) {
-      for (const Transfer& t : c.receives)
-        strided_copy(Device{}, c.source[t.source], c.destination[t.destination]);
-    }
-    return call.result;
+    return {call.result, start_exchange<Device>(call, context)};
   }
 
   /// Adds the part of a transfer that fills the indices of dimension d of the receiver's result.

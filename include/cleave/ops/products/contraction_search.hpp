@@ -253,12 +253,10 @@ class ContractionSearch {
       const Product& product = products_[of];
       Shape local = redistribution::longest_extents({layout}, product.shape, call_.mesh);
       const int cut = is_cut ? product.dims.dim_of(panels.factor) : -1;
-      if (cut >= 0) local[cut] = std::min(local[cut], panels.extent);
+      if (cut >= 0) local[cut] = 2 * std::min(local[cut], panels.extent);  // and the next panel
       return capped_elements(local);
     };
     index_t all = elements(set, way.layout, false);
-    if (panels.factor >= 0 && dim(set, panels.factor) < 0)
-      all = redistribution::capped_sum(all, all);
     all = redistribution::capped_sum(all, elements(way.left, way.left_layout, panels.of[0]));
     all = redistribution::capped_sum(all, elements(set ^ way.left, way.right_layout, panels.of[1]));
     return redistribution::capped_product(all, index_t(call_.element_size));

@@ -23,7 +23,8 @@ namespace cleave {
 ///     einsum("ik,kj->ij"_ein, fewest_bytes{.memory_limit = 1 << 30}, x, w)
 struct fewest_bytes {
   /// The most bytes that a rank may hold for one product of two arrays: both as they are
-  /// multiplied, and their product. Where they exceed it whole, they are multiplied in panels.
+  /// multiplied, and their product. Where they exceed it whole, they are multiplied in panels, the
+  /// next of which arrive meanwhile.
   index_t memory_limit = std::numeric_limits<index_t>::max();
 };
 
