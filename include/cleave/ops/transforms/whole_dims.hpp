@@ -8,17 +8,10 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
+#include <cleave/ops/transforms/exchange_in_halves.hpp>
 #include <cleave/placement/placement.hpp>
 
 namespace cleave::detail {
-
-/// The dimensions that a layout shards.
-constexpr unsigned sharded_dims(const Layout& layout) {
-  unsigned mask = 0;
-  for (int a = 0; a < layout.axes; ++a)
-    if (layout[a].shards()) mask |= 1u << layout[a].dim;
-  return mask;
-}
 
 /// The layout in which a dimension of the mask is whole that `layout` shards: the axes that shard
 /// it shard another dimension instead, the nearest one that is whole, so that transforms there and
@@ -56,6 +49,20 @@ template <class X, unsigned Mask, unsigned All>
 struct WithAWholeDim {
   static constexpr Layout layout = with_a_whole_dim(X::layout, X::dims, Mask, All);
 };
+
+/// Whether the next exchange of x can be split in halves, so that the last transform before it and
+/// the first one after it overlap with it.
+template <class X, unsigned Exchanged, unsigned All>
+inline constexpr bool can_halve = [] {
+  if constexpr (Exchanged != 0 && is_dtensor<X>) {
+    if constexpr (std::is_same_v<typename X::device_type, Host> &&
+                  !is_open_list<typename X::placements_type>) {
+      constexpr Layout to = WithAWholeDim<X, Exchanged, All>::layout;
+      return X::layout.is_box() && to.is_box() && batch_dim(X::layout, to, X::dims, All) >= 0;
+    }
+  }
+  return false;
+}();
 
 /// The last dimension of a mask.
 constexpr int last_dim(unsigned mask) {
@@ -112,6 +119,18 @@ constexpr auto each_when_whole(X x, const Transform& transform) {
       if constexpr (is_dtensor<X>) return Mask & ~sharded_dims(X::layout);
       else return Mask;
     }();
+    constexpr unsigned later = Mask & ~whole;
+    if constexpr (can_halve<X, later, All> && (whole & (whole - 1)) == 0) {
+      using To = placements_t<WithAWholeDim<X, later, All>>;
+      constexpr Layout to = layout_of<To, X::dims>;
+      constexpr int batch = batch_dim(X::layout, to, X::dims, All);
+      constexpr int before = whole == 0 ? -1 : last_dim(whole);
+      constexpr int after = last_dim(later & ~sharded_dims(to));
+      if (pays_in_halves(x.mesh().state(), Shape(x.shape()), batch, sizeof(typename X::value_type)))
+        return each_when_whole < later & ~(1u << after), All,
+               true >
+                   (exchange_in_halves<before, after, batch, IsOwn, To>(x, transform), transform);
+    }
     if constexpr (whole == 0) {
       const auto to = placements_as<placements_t<WithAWholeDim<X, Mask, All>>>(x.actual_layout());
       auto exchanged = redistribute(X(std::move(x)), to);
