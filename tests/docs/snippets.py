@@ -32,8 +32,13 @@ from cases import Cases
 from precompiled import compiler_command, precompiled
 
 # Headers of libraries: a block that includes one is compiled for it, if pkg-config finds it.
-LIBRARIES = {"cleave/interop/hdf5.hpp":
-             ("hdf5-openmpi", ["-DCLEAVE_HAS_MPI=1", "-DCLEAVE_HAS_HDF5=1"])}
+LIBRARIES = {
+    "cleave/comm/mpi.hpp": ("mpi-cxx", ["-DCLEAVE_HAS_MPI=1"]),
+    "cleave/interop/hdf5.hpp": ("hdf5-openmpi", ["-DCLEAVE_HAS_MPI=1", "-DCLEAVE_HAS_HDF5=1"]),
+    "cleave/interop/petsc.hpp": ("PETSc mpi-cxx", ["-DCLEAVE_HAS_MPI=1"]),
+    "cleave/interop/scalapack_solvers.hpp":
+        ("scalapack-openmpi mpi-cxx", ["-DCLEAVE_HAS_MPI=1", "-DCLEAVE_HAS_SCALAPACK=1"]),
+}
 
 BLOCK = re.compile(r"^```(cpp|c|fortran|python|output)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OTHERS = ("c", "fortran", "python")  # languages.py of tests/interop runs these
@@ -139,7 +144,7 @@ def library_flags(header):
     if header is None:
         return []
     package, macros = LIBRARIES[header]
-    done = subprocess.run(["pkg-config", "--cflags", package], text=True, stdout=subprocess.PIPE,
+    done = subprocess.run(["pkg-config", "--cflags", *package.split()], text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL)
     return [*macros, *done.stdout.split()] if done.returncode == 0 else None
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <petscdmda.h>
 #include <petscksp.h>
 
 #include <cleave/dtensor/distribute.hpp>
@@ -158,5 +159,41 @@ TEST_CASE("KSP solves an operator written with cleave, in the memory of DTensors
     const index_t two = world.size() % 2 == 0 ? 2 : 1;
     const auto grid = init_device_mesh<axes::row, axes::col>(world, {two, world.size() / two});
     petsc_test::check_solution(distribute_tensor(whole, grid, Shard<0>{}, Shard<1>{}));
+  });
+}
+
+TEST_CASE("the global vector of a DMDA is a DTensor with the same indices") {
+  if (!Processes::get().launched()) return skip("PETSc's ranks are MPI processes");
+  petsc_test::begin_petsc();
+  on_ranks({1, 2, 3, 4}, [](World& world) {
+    const int up = world.size() % 2 == 0 ? 2 : 1, across = world.size() / up;
+    const auto grid = init_device_mesh<axes::row, axes::col>(world, {up, across});
+    for (const int dof : {1, 3}) {
+      DM da = nullptr;
+      DMDACreate2d(mpi_handle(world.communicator()), DM_BOUNDARY_NONE, DM_BOUNDARY_NONE,
+                   DMDA_STENCIL_STAR, 11, 7, across, up, dof, 1, nullptr, nullptr, &da);
+      DMSetUp(da);
+      Vec global = nullptr;
+      DMCreateGlobalVector(da, &global);
+      PetscScalar*** x = nullptr;
+      DMDAVecGetArrayDOF(da, global, &x);
+      PetscInt i0 = 0, j0 = 0, width = 0, height = 0;
+      DMDAGetCorners(da, &i0, &j0, nullptr, &width, &height, nullptr);
+      for (PetscInt j = j0; j < j0 + height; ++j)
+        for (PetscInt i = i0; i < i0 + width; ++i)
+          for (int k = 0; k < dof; ++k) x[j][i][k] = double(100 * j + 10 * k + i);
+      DMDAVecRestoreArrayDOF(da, global, &x);
+      const auto like = empty<double>({7, 11, dof}, grid, Balanced<0>{}, Balanced<1>{});
+      petsc::with_tensor(global, like, [&](const auto& u) {
+        CHECK(u.local_box().begin[0] == j0);
+        CHECK(u.local_box().begin[1] == i0);
+        const auto whole = u.full_tensor();
+        for (index_t j = 0; j < 7; ++j)
+          for (index_t i = 0; i < 11; ++i)
+            for (index_t k = 0; k < dof; ++k) CHECK(whole(j, i, k) == double(100 * j + 10 * k + i));
+      });
+      VecDestroy(&global);
+      DMDestroy(&da);
+    }
   });
 }
