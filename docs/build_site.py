@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Builds the documentation as a web site with search: these pages, and the reference of the headers.
+"""Builds the documentation as a web site with search: these pages, pictures, and the reference.
 
 usage: python3 docs/build_site.py [DIRECTORY]
 
-Needs mkdocs-material (PyPI), and Doxygen for the reference, which is left out without it. Writes
-DIRECTORY/site (default: build-site/site), to be opened at index.html or copied to a server. Ends with
-an error if a page links to a page or a heading that does not exist.
+Needs mkdocs-material (PyPI); a C++20 compiler (c++, or CXX) for the pictures and Doxygen for the
+reference, which are left out without them. Pictures are what pictures.cpp draws; a page shows one
+by a line `<!-- picture NAME: what it shows -->`. Writes DIRECTORY/site (default: build-site/site),
+to be opened at index.html or copied to a server; search needs one, such as
+`python3 -m http.server -d build-site/site`. Ends with an error if a page links to a page or a
+heading that does not exist.
 """
 
 import json
@@ -18,11 +21,33 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROW = re.compile(r"^\| \[([\w.]+)\.md\]\(\1\.md\) \| (.*) \|$", re.MULTILINE)
+PICTURE = re.compile(r"^<!-- picture (\w+): (.*?) -->$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
-def page_text(path):
-    """The text of a page, with links that stay within the site."""
+def draw_pictures(folder):
+    """Writes what pictures.cpp draws. Returns the names of the pictures; none without a compiler."""
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        print("no C++ compiler was found: the site has no pictures", file=sys.stderr)
+        return set()
+    folder.mkdir(parents=True)
+    program = folder / "draw"
+    subprocess.run([compiler, "-std=c++20", "-O0", "-pthread", f"-I{ROOT}/include",
+                    ROOT / "docs/pictures.cpp", "-o", program], check=True)
+    subprocess.run([program, folder], check=True)
+    program.unlink()
+    return {path.stem for path in folder.glob("*.svg")}
+
+
+def page_text(path, pictures):
+    """The text of a page, with its pictures and with links that stay within the site."""
+    def shown(match):
+        name, what = match.groups()
+        if pictures and name not in pictures:
+            sys.exit(f"{path.name}: pictures.cpp draws no {name}")
+        return f"![{' '.join(what.split())}](pictures/{name}.svg)" if pictures else ""
+
     def within_site(match):
         text, target = match.groups()
         name, _, heading = target.partition("#")
@@ -38,7 +63,7 @@ def page_text(path):
             return f"[{text}]({page}{'#' + heading if heading else ''})"
         return text  # a file of the source tree
     parts = re.split(r"(^```.*?^```$)", path.read_text(), flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if part.startswith("```") else LINK.sub(within_site, part)
+    return "".join(part if part.startswith("```") else LINK.sub(within_site, PICTURE.sub(shown, part))
                    for part in parts)
 
 
@@ -79,10 +104,11 @@ def main(folder):
     pages = folder / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     pages.mkdir(parents=True)
-    (pages / "index.md").write_text(page_text(ROOT / "README.md"))
+    pictures = draw_pictures(pages / "pictures")
+    (pages / "index.md").write_text(page_text(ROOT / "README.md", pictures))
     for path in sorted((ROOT / "docs").glob("*.md")):
         name = "contents.md" if path.name == "README.md" else path.name
-        (pages / name).write_text(page_text(path))
+        (pages / name).write_text(page_text(path, pictures))
     (pages / "style.css").write_text(STYLE)
     has_reference = shutil.which("doxygen") is not None
     if has_reference:
