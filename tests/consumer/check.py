@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Six ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config,
-by CMake's find_package and FetchContent, by a bare compiler command; each header-only and in
-compiled mode. Also checks what the linker reports for programs that use the compiled mode wrongly.
+"""Ways to use cleave from outside: as a Meson subproject, installed for Meson, by pkg-config, by
+CMake's find_package and FetchContent with presets, as a package of Conan, by a bare compiler
+command; each header-only and, but for Conan, in compiled mode. Also checks what the linker reports for programs that use the compiled mode wrongly.
 
 usage: check.py SOURCE_ROOT MESON COMPILER
 """
 
 import concurrent.futures
+import json
 import os
 import pathlib
 import shutil
@@ -22,6 +23,7 @@ PROJECT = "tests/consumer/project"
 HEADER_ONLY, COMPILED = "header-only", "compiled"
 FOUND_BY_CMAKE = "found by CMake"
 FETCHED_BY_CMAKE = "fetched by CMake"
+PACKAGED_BY_CONAN = "packaged by Conan"
 EXPECTED = "total 180 on 4 ranks\n"  # 0..4, 10..14, 20..24
 
 
@@ -83,9 +85,9 @@ def by_pkg_config(tools, scratch, mode):
     return scratch / "consumer"
 
 
-def built_by_cmake(tools, scratch, mode, option):
-    call("cmake", "-G", "Ninja", option, f"-DCMAKE_CXX_COMPILER={tools.compiler}",
-         f"-DCLEAVE_TARGET=cleave::{'compiled' if mode == COMPILED else 'cleave'}",
+def built_by_cmake(tools, scratch, mode, *options):
+    """By the project's preset, which is named as the mode."""
+    call("cmake", "--preset", mode, f"-DCMAKE_CXX_COMPILER={tools.compiler}", *options,
          "-S", tools.source / PROJECT, "-B", scratch / "build")
     call("cmake", "--build", scratch / "build")
     return scratch / "build/consumer"
@@ -98,6 +100,19 @@ def by_cmake(tools, scratch, mode):
 
 def by_fetch_content(tools, scratch, mode):
     return built_by_cmake(tools, scratch, mode, f"-DCLEAVE_SOURCE={tools.source.resolve()}")
+
+
+def by_conan(tools, scratch, mode):
+    environment = dict(os.environ, CONAN_HOME=str(scratch / "conan"), CXX=tools.compiler)
+    call("conan", "profile", "detect", env=environment)
+    settings = ["--no-remote", "-s", "compiler.cppstd=20", "-s", "build_type=Debug"]
+    call("conan", "create", tools.source.resolve(), *settings, env=environment)
+    version = call("conan", "inspect", tools.source.resolve(), "-f", "json", env=environment)
+    version = json.loads(version[version.index("{"):])["version"]
+    call("conan", "install", f"--requires=cleave/{version}", *settings, "-g", "CMakeDeps",
+         "-g", "CMakeToolchain", "-of", scratch / "found", env=environment, cwd=scratch)
+    return built_by_cmake(tools, scratch, mode, "-DCMAKE_BUILD_TYPE=Debug",
+                          f"-DCMAKE_TOOLCHAIN_FILE={scratch / 'found/conan_toolchain.cmake'}")
 
 
 def compiled_file(tools, scratch, name, mode):
@@ -134,8 +149,11 @@ WAYS = [
     ("by the flags of pkg-config", by_pkg_config),
     (FOUND_BY_CMAKE, by_cmake),
     (FETCHED_BY_CMAKE, by_fetch_content),
+    (PACKAGED_BY_CONAN, by_conan),
     ("by a bare compiler command", by_bare_command),
 ]
+# What a way needs beside Meson and a compiler.
+NEEDS = {FOUND_BY_CMAKE: ["cmake"], FETCHED_BY_CMAKE: ["cmake"], PACKAGED_BY_CONAN: ["cmake", "conan"]}
 
 MISTAKES = [
     ("a program whose files differ in mode does not link, and the linker names the macro",
@@ -170,11 +188,13 @@ def main(source, meson, compiler):
             tempfile.TemporaryDirectory() as shared:
         tools.installed = pool.submit(install, tools, pathlib.Path(shared))
         said = {(name, mode): pool.submit(what_it_says, way, tools, mode)
-                for mode in (HEADER_ONLY, COMPILED) for name, way in WAYS}
+                for mode in (HEADER_ONLY, COMPILED) for name, way in WAYS
+                if (name, mode) != (PACKAGED_BY_CONAN, COMPILED)}
         wrong = [pool.submit(what_it_says, way, tools) for _, way, _ in MISTAKES]
         for (name, mode), output in said.items():
-            if name in (FOUND_BY_CMAKE, FETCHED_BY_CMAKE) and not shutil.which("cmake"):
-                cases.skip(f"the consumer works {name}, {mode}", "there is no cmake")
+            missing = [tool for tool in NEEDS.get(name, []) if not shutil.which(tool)]
+            if missing:
+                cases.skip(f"the consumer works {name}, {mode}", f"there is no {missing[0]}")
                 continue
             cases.check(f"the consumer works {name}, {mode}", output.result() == EXPECTED,
                         output.result())

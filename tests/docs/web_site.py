@@ -7,6 +7,7 @@ usage: web_site.py SOURCE_ROOT
 import importlib.util
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,18 +42,27 @@ def check_pictures(cases, root, folder):
                 re.findall(r"receives (\d+) bytes", " ".join(texts)) == ["64", "80"])
 
 
+def python_with_mkdocs():
+    """The interpreter of this script, or that of the mkdocs in the PATH; None if neither has it."""
+    found = shutil.which("mkdocs")
+    for python in [sys.executable, *([pathlib.Path(found).parent / "python3"] if found else [])]:
+        done = subprocess.run([python, "-c", "import material, mkdocs; assert mkdocs.__version__ >= '1.6'"],
+                              stderr=subprocess.DEVNULL, check=False)
+        if done.returncode == 0:
+            return python
+    return None
+
+
 def main(root):
     cases = Cases()
     with tempfile.TemporaryDirectory() as folder:
         check_pictures(cases, root, pathlib.Path(folder) / "pictures")
-    has_mkdocs = subprocess.run([sys.executable, "-c", "import material, mkdocs; "
-                                 "assert mkdocs.__version__ >= '1.6'"],
-                                stderr=subprocess.DEVNULL, check=False).returncode == 0
-    if not has_mkdocs:
+    python = python_with_mkdocs()
+    if python is None:
         cases.skip("the site", "no mkdocs-material 9.5 was found (PyPI)")
         return cases.finish()
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([sys.executable, root / "docs/build_site.py", folder], text=True,
+        done = subprocess.run([python, root / "docs/build_site.py", folder], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         site = pathlib.Path(folder) / "site"
         pages = {path.stem for path in (root / "docs").glob("*.md")} - {"README"}
