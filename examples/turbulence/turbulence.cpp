@@ -35,10 +35,14 @@ constexpr dim<1, 2, 3> space{};
 using Field = DTensor<double, 4, Mesh, Placements<Shard<1>, Shard<2>>>;
 using Modes = decltype(rfft(std::declval<Field>(), space));
 
-/// A function of wave numbers, and of the components of modes at (0), (1) and (2) further, around.
+constexpr Reach own = star(0, 0, 0, 0);
+/// The components (0), (1) and (2) further, around.
+constexpr Reach all_components = star(Sides{0, 2}, 0, 0, 0);
+
+/// A function of wave numbers and modes.
 struct OfWaves : Stencil {
   std::array<index_t, 3> extents{};
-  static constexpr auto reach = star(Sides{0, 2}, 0, 0, 0);
+  static constexpr auto reach = own;
 
   /// The dimension of the component that is `ahead` of that of the result.
   static constexpr int along(const auto& u, int ahead) {
@@ -64,6 +68,7 @@ struct OfWaves : Stencil {
 
 /// w = i k x u
 struct Curl : OfWaves {
+  static constexpr auto reach = all_components;
   constexpr auto operator()(const auto& u) const {
     const auto w = k(u, 1) * u(2, 0, 0, 0) - k(u, 2) * u(1, 0, 0, 0);
     return std::complex(-w.imag(), w.real());
@@ -79,6 +84,7 @@ struct Cross : Stencil {
 /// P f - ν k² u
 struct Slope : OfWaves {
   double viscosity = 0;
+  static constexpr std::array reach{all_components, own};
   constexpr auto operator()(const auto& f, const auto& u) const {
     const double k2 = norm2(u);
     if (!is_kept(u) || k2 == 0) return std::complex(0.0);
@@ -128,8 +134,13 @@ class Fluid {
 
   /// One step of Runge and Kutta's method.
   void step() {
-    const Modes a = slope(u), b = slope(u + 0.5 * dt_ * a), c = slope(u + 0.5 * dt_ * b);
-    u += dt_ / 6 * (a + 2.0 * (b + c) + slope(u + dt_ * c));
+    const auto ahead = [&](double h, const Modes& by) {
+      return map([h](auto x, auto k) { return x + h * k; }, u, by);
+    };
+    const Modes a = slope(u), b = slope(ahead(dt_ / 2, a)), c = slope(ahead(dt_ / 2, b));
+    u = map([h = dt_ / 6](auto x, auto k1, auto k2, auto k3,
+                          auto k4) { return x + h * (k1 + 2.0 * (k2 + k3) + k4); },
+            u, a, b, c, slope(ahead(dt_, c)));
   }
 
   Field elements(const Modes& modes) const { return irfft(modes, space, waves_.extents[2]); }

@@ -19,6 +19,8 @@ template <class Device>
 Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
           const Context& context) {
   if (!context.mesh.is_member()) return block;
+  const Shape& mesh = context.mesh.extents();
+  if (without_unit_axes(source, mesh) == without_unit_axes(target, mesh)) return block;
   const Plan& plan = plan_for(fixed, source, target, block.view.dtype, context);
   return execute<Device>(plan, std::move(block), context);
 }

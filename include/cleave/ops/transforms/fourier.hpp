@@ -195,9 +195,9 @@ struct HermitianFourier : CompositeByPlacement {
   static constexpr const char* name = "irfft";
   constexpr auto body(const auto& x) const {
     constexpr unsigned all = Mask | 1u << Last;
-    const auto lines = detail::each_when_whole<Mask, all>(resolve(x), FourierDims<Mask, true>{});
+    auto lines = detail::each_when_whole<Mask, all>(resolve(x), FourierDims<Mask, true>{});
     const index_t n = length < 0 ? 2 * (shape_of(lines)[Last] - 1) : length;
-    return detail::when_whole<Last, all>(lines, [this, n](const auto& part) {
+    return detail::when_whole<Last, all>(std::move(lines), [this, n](const auto& part) {
       return call_op(HermitianLines<Last>{n, scale, inner}, part);
     });
   }

@@ -126,14 +126,14 @@ constexpr auto each_when_whole(X x, const Transform& transform) {
       constexpr int batch = batch_dim(X::layout, to, X::dims, All);
       constexpr int before = whole == 0 ? -1 : last_dim(whole);
       constexpr int after = last_dim(later & ~sharded_dims(to));
+      constexpr unsigned last = later & ~(1u << after);
       if (pays_in_halves(x.mesh().state(), Shape(x.shape()), batch, sizeof(typename X::value_type)))
-        return each_when_whole < later & ~(1u << after), All,
-               true >
-                   (exchange_in_halves<before, after, batch, IsOwn, To>(x, transform), transform);
+        return each_when_whole<last, All, true>(
+            exchange_in_halves<before, after, batch, IsOwn, To>(x, transform), transform);
     }
     if constexpr (whole == 0) {
       const auto to = placements_as<placements_t<WithAWholeDim<X, Mask, All>>>(x.actual_layout());
-      auto exchanged = redistribute(X(std::move(x)), to);
+      auto exchanged = X(std::move(x)).redistribute(to);  // reuses or frees the storage of a result
       return each_when_whole<Mask, All, IsOwn>(std::move(exchanged), transform);
     } else {
       constexpr int last = last_dim(whole);
@@ -151,17 +151,21 @@ constexpr auto each_when_whole(X x, const Transform& transform) {
 
 /// The same for one dimension that `transform` changes to another element type.
 template <int D, unsigned All, class X, class Transform>
-constexpr auto when_whole(const X& x, const Transform& transform) {
+constexpr auto when_whole(X x, const Transform& transform) {
   if constexpr (call_level<X> == 2) {
     const Layout layout = x.layout();
     if (sharded_dims(layout) >> D & 1u)
       return transform(x.redistribute(with_a_whole_dim(layout, X::dims, 1u << D, All)));
     return transform(x);
   } else if constexpr (is_dtensor<X>) {
-    if constexpr ((sharded_dims(X::layout) >> D & 1u) != 0)
-      return transform(redistribute(
-          x, placements_as<placements_t<WithAWholeDim<X, 1u << D, All>>>(x.actual_layout())));
-    else return transform(x);
+    if constexpr ((sharded_dims(X::layout) >> D & 1u) != 0) {
+      const auto to =
+          placements_as<placements_t<WithAWholeDim<X, 1u << D, All>>>(x.actual_layout());
+      const auto exchanged = X(std::move(x)).redistribute(to);
+      return transform(exchanged);
+    } else {
+      return transform(x);
+    }
   } else {
     return transform(x);
   }
