@@ -9,6 +9,8 @@ Prints, each above 1 where cleave's program is shorter or faster,
                                those that are only a comment
     compare.NAME.vs_mpi        the counterpart's time / the program's, on two processes: medians
                                of runs in turn
+
+Ends with an error if they print different results.
 """
 
 import os
@@ -18,8 +20,11 @@ import statistics
 import subprocess
 import sys
 
-SOURCES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/compare"
-EXTENTS = {"cg": 1000, "heat": 2000, "histogram": 20_000_000, "kmeans": 200_000, "matmul": 2000,
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SOURCES = ROOT / "examples/compare"
+sys.path.insert(0, str(ROOT / "tests/examples"))
+from compare import agree
+EXTENTS = {"cg": 1000, "heat": 2000, "histogram": 60_000_000, "kmeans": 200_000, "matmul": 2000,
            "poisson": 192, "transpose": 3000}
 RUNS = 7
 MPIRUN = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -32,18 +37,24 @@ def lines_of(program):
     return sum(not re.fullmatch(r" *(//.*)?", line) for line in text.splitlines())
 
 
-def seconds_of(program, extent):
+def run_of(program, extent):
+    """The seconds that a program measures, and its results."""
     done = subprocess.run(["mpirun", "-n", "2", program, str(extent)], text=True, check=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=os.environ | MPIRUN)
-    return float(re.search(r"^seconds (\S+)$", done.stderr, re.MULTILINE)[1])
+    return float(re.search(r"^seconds (\S+)$", done.stderr, re.MULTILINE)[1]), done.stdout
 
 
 def main(*pairs):
     for name, program, counterpart in zip(pairs[0::3], pairs[1::3], pairs[2::3]):
         print(f"compare.{name}.lines_ratio {lines_of(counterpart) / lines_of(program):.2f} ratio")
-        times = [(seconds_of(program, EXTENTS[name]), seconds_of(counterpart, EXTENTS[name]))
-                 for _ in range(RUNS)]
+        times = []
+        for _ in range(RUNS):
+            (ours, results), (theirs, others) = (run_of(each, EXTENTS[name])
+                                                 for each in (program, counterpart))
+            if not agree(results, others):
+                sys.exit(f"{program} prints\n{results}and {counterpart}\n{others}")
+            times.append((ours, theirs))
         ours, theirs = (statistics.median(column) for column in zip(*times))
         print(f"compare.{name}.vs_mpi {theirs / ours:.3f} ratio", flush=True)
 

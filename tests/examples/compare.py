@@ -22,8 +22,12 @@ EXTENTS = {"histogram": 10007, "kmeans": 1003, "poisson": 30}  # the programs' d
 
 
 def results(*command):
-    """What a program prints on stdout and stderr, without the time that it took."""
+    """What a program prints on stdout and stderr, without the time that it took; nothing if it
+    fails."""
     done = run(*command)
+    if done.returncode != 0:
+        print(done.stdout, flush=True)
+        return ""
     return re.sub(r"^seconds .*\n", "", done.stdout, flags=re.MULTILINE)
 
 
