@@ -8,7 +8,8 @@
 # The packages that every build directory needs: compiler, build system, all optional features.
 build_packages="g++ meson ninja-build pkg-config python3 doctest-dev libopenmpi-dev openmpi-bin
   libboost-mpi-dev libboost-serialization-dev libopenblas-dev libfftw3-dev
-  libscalapack-openmpi-dev libelpa-dev libhdf5-openmpi-dev librandom123-dev"
+  libscalapack-openmpi-dev libelpa-dev libhdf5-openmpi-dev libnetcdf-mpi-dev
+  librandom123-dev"
 
 need() {
   command -v dpkg-query >/dev/null 2>&1 || return 0

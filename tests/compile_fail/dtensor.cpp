@@ -4,6 +4,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
 #include <cleave/interop/hdf5.hpp>
+#include <cleave/interop/netcdf.hpp>
 #include <cleave/interop/scalapack.hpp>
 #include <cleave/interop/scalapack_solvers.hpp>
 
@@ -105,4 +106,12 @@ auto integers(const DTensor<int, 2, Mesh, Placements<Shard<0>, Replicate>>& a) {
 
 #ifdef hdf5_that_was_not_found  // says: cleave: HDF5 was not found when this was built: install the Debian package libhdf5-openmpi-dev (Meson option hdf5)
 void without(const Mesh& mesh) { hdf5::create("x.h5", mesh); }
+#endif
+
+#ifdef netcdf_that_was_not_found  // says: cleave: NetCDF with MPI was not found when this was built: install the Debian package libnetcdf-mpi-dev (Meson option netcdf)
+void without(const Mesh& mesh) { netcdf::create("x.nc", mesh); }
+#endif
+
+#ifdef netcdf_of_complex_numbers  // says: cleave: NetCDF has integers, float and double: write complex numbers as two variables, bool as std::int8_t, half and bfloat16 as float
+void complex_numbers() { detail::require_netcdf_type<std::complex<float>>(); }
 #endif

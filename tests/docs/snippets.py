@@ -35,6 +35,8 @@ from precompiled import compiler_command, precompiled
 LIBRARIES = {
     "cleave/comm/mpi.hpp": ("mpi-cxx", ["-DCLEAVE_HAS_MPI=1"]),
     "cleave/interop/hdf5.hpp": ("hdf5-openmpi", ["-DCLEAVE_HAS_MPI=1", "-DCLEAVE_HAS_HDF5=1"]),
+    "cleave/interop/netcdf.hpp":
+        ("netcdf-mpi mpi-cxx", ["-DCLEAVE_HAS_MPI=1", "-DCLEAVE_HAS_NETCDF=1"]),
     "cleave/interop/petsc.hpp": ("PETSc mpi-cxx", ["-DCLEAVE_HAS_MPI=1"]),
     "cleave/interop/scalapack_solvers.hpp":
         ("scalapack-openmpi mpi-cxx", ["-DCLEAVE_HAS_MPI=1", "-DCLEAVE_HAS_SCALAPACK=1"]),
@@ -143,10 +145,14 @@ def library_flags(header):
     """How to compile for the library of a header; None if it was not found."""
     if header is None:
         return []
-    package, macros = LIBRARIES[header]
-    done = subprocess.run(["pkg-config", "--cflags", *package.split()], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL)
-    return [*macros, *done.stdout.split()] if done.returncode == 0 else None
+    packages, macros = LIBRARIES[header]
+    done = subprocess.run(["pkg-config", "--cflags", *packages.split()], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if done.returncode != 0:
+        return None
+    prefix = subprocess.run(["pkg-config", "--variable=prefix", packages.split()[0]], text=True,
+                            stdout=subprocess.PIPE, check=True).stdout.strip()
+    return [*macros, *done.stdout.split(), f"-I{prefix}/include"]
 
 
 class Workshop:

@@ -4,7 +4,7 @@ always one of them, whole.
 
 usage: files_killed.py FORMAT TEST_INTEROP [MPIEXEC]   (CLEAVE_KILLS=50: number of kills; default 10)
 
-FORMAT is npy, by ranks that are threads, or h5, by processes that MPIEXEC starts.
+FORMAT is npy, by ranks that are threads, or h5 or nc, by processes that MPIEXEC starts.
 """
 
 import os
@@ -22,7 +22,8 @@ from cases import Cases
 
 SEED = 17
 WHOLES = [struct.pack("<d", value) * (300 * 1000) for value in (0.0, 1.0)]
-CASE = {"npy": "saves two arrays in turn*", "h5": "saves two HDF5 files in turn*"}
+CASE = {"npy": "saves two arrays in turn*", "h5": "saves two HDF5 files in turn*",
+        "nc": "saves two NetCDF files in turn*"}
 
 
 def npy_value(file):
@@ -31,8 +32,11 @@ def npy_value(file):
 
 
 def h5_value(file):
-    """The same. The superblock (version 0) has the length of the file at byte 40."""
-    if file[:9] != b"\x89HDF\r\n\x1a\n\0" or struct.unpack_from("<Q", file, 40)[0] != len(file):
+    """The same, also of NetCDF-4. A superblock of version 0 has the length of the file at byte 40,
+    one of version 2 at byte 28."""
+    at = {b"\0": 40, b"\2": 28}.get(file[8:9])
+    if file[:8] != b"\x89HDF\r\n\x1a\n" or at is None or \
+            struct.unpack_from("<Q", file, at)[0] != len(file):
         return None
     found = [number for number, whole in enumerate(WHOLES) if whole in file]
     return found[0] if len(found) == 1 else None
@@ -61,7 +65,7 @@ def main(ending, program, *mpiexec):
     cases = Cases()
     numbers = random.Random(SEED)
     kills = int(os.environ.get("CLEAVE_KILLS", "10"))
-    value_in = {"npy": npy_value, "h5": h5_value}[ending]
+    value_in = {"npy": npy_value, "h5": h5_value, "nc": h5_value}[ending]
     launch = [*mpiexec, "-n", "2"] if mpiexec else []
     in_writing = 0
     seen = set()

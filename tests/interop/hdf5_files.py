@@ -25,7 +25,7 @@ TYPES = ["<f4", "<f8", ">f8", "<f2", ">f4", "i1", "u1", "<i2", ">u2", "<i4", "<u
 
 
 def elements(dtype, shape=(5, 4)):
-    """As element_at in test_hdf5.cpp."""
+    """As element_at in known_arrays.hpp."""
     i, j = numpy.indices(shape)
     n = (3 * 31 + i) * 31 + j
     kind = numpy.dtype(dtype).kind

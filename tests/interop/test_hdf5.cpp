@@ -20,7 +20,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 
 #include "errors.hpp"
-#include "hdf5_arrays.hpp"
+#include "known_arrays.hpp"
 #include "naive.hpp"
 #include "processes.hpp"
 #include "ranks.hpp"
@@ -35,6 +35,8 @@ using namespace cleave::axes;
 
 namespace hdf5_files {
 namespace {
+
+using namespace known_arrays;
 
 /// Writes under the placements a, reads under b.
 template <class T, int Rank, class Mesh, class A, class B>

@@ -16,7 +16,8 @@ from consumer_flags import consumer_flags
 
 USERS = ["cleave/cleave.hpp", "cleave/spmd.hpp", "cleave/grad.hpp", "cleave/nn.hpp",
          "cleave/parallel.hpp", "cleave/comm/dry.hpp", "cleave/interop/scalapack_factors.hpp",
-         "cleave/interop/scalapack_solvers.hpp", "cleave/interop/hdf5.hpp"]
+         "cleave/interop/scalapack_solvers.hpp", "cleave/interop/hdf5.hpp",
+         "cleave/interop/netcdf.hpp"]
 MPI = ["cleave/comm/mpi.hpp"]
 
 PLANTED = """#pragma once

@@ -20,6 +20,6 @@ def require(*modules):
             check=False).returncode == 0:
         os.execv(system, [system, *sys.argv])
     cases = Cases()
-    packages = " ".join("python3-" + module for module in modules)
+    packages = " ".join("python3-" + module.lower() for module in modules)
     cases.skip("this test", f"Python has no {' or '.join(modules)} (Debian: {packages})")
     sys.exit(cases.finish())

@@ -17,7 +17,7 @@ namespace cleave {
 /// lacks; the variables of the environment whose names begin with CLEAVE_, in alphabetical order.
 ///
 ///     cleave 0.1.0, g++ 12.2.0, header-only
-///     features: MPI, BLAS, LAPACK, FFTW; not ScaLAPACK, ELPA, HDF5, libmvec, NCCL, cuFFT
+///     features: MPI, BLAS, LAPACK, FFTW; not ScaLAPACK, ELPA, HDF5, NetCDF, libmvec, NCCL
 ///     environment: CLEAVE_CHECK=collective
 ///
 /// @collective none
@@ -52,6 +52,7 @@ inline std::string build_info() {
       CLEAVE_FEATURE("ScaLAPACK", CLEAVE_HAS_SCALAPACK),
       CLEAVE_FEATURE("ELPA", CLEAVE_HAS_ELPA),
       CLEAVE_FEATURE("HDF5", CLEAVE_HAS_HDF5),
+      CLEAVE_FEATURE("NetCDF", CLEAVE_HAS_NETCDF),
       CLEAVE_FEATURE("libmvec", CLEAVE_HAS_LIBMVEC),
       CLEAVE_FEATURE("NCCL", CLEAVE_HAS_NCCL),
   };

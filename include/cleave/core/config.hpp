@@ -3,7 +3,7 @@
 //
 // The build enables features with macros of value 1: CLEAVE_HAS_MPI, CLEAVE_HAS_CBLAS,
 // CLEAVE_HAS_LAPACK, CLEAVE_HAS_FFTW, CLEAVE_HAS_SCALAPACK, CLEAVE_HAS_ELPA, CLEAVE_HAS_HDF5,
-// CLEAVE_HAS_LIBMVEC. This header includes none of these libraries.
+// CLEAVE_HAS_NETCDF, CLEAVE_HAS_LIBMVEC. This header includes none of these libraries.
 //
 // With CLEAVE_COMPILED=1, functions that do not depend on the user's types are only declared; their
 // definitions, in headers named *_body.hpp, are compiled in the one file that includes

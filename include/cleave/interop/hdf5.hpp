@@ -27,6 +27,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/placement/placement.hpp>
 #if CLEAVE_HAS_HDF5
+#include <cleave/interop/mpi/file_arrays.hpp>
 #include <cleave/interop/mpi/hdf5_arrays.hpp>
 #include <cleave/interop/mpi/hdf5_attributes.hpp>
 #include <cleave/interop/mpi/hdf5_file.hpp>
@@ -66,9 +67,8 @@ class File {
              const WriteOptions& options = {}) {
     static_assert(!DTensor<T, Rank, Mesh, P>::layout.has_partial(),
                   "cleave: a file has no addends: redistribute the Partial axes before writing");
-    if (!is_member(x.mesh().state(), "hdf5::File::write")) return;
-    const auto host = x.to_local().to(Host{});
-    const auto dense = host.contiguous() ? host : host.clone();
+    if (!detail::has_open(file_.get(), x.mesh().state(), "hdf5::File::write")) return;
+    const auto dense = detail::dense_on_host(x.to_local());
     detail::write_hdf5(*file_, name, {x.actual_layout(), x.mesh().state(), Shape(x.shape())},
                        dense.view(), options);
   }
@@ -85,21 +85,14 @@ class File {
   template <Element T, int Rank, class Mesh, PlacementType... P>
     requires is_device_mesh<Mesh>
   auto read(const std::string& name, const Mesh& mesh, Placements<P...> placements) const {
-    using To = decltype(detail::target_placements<Rank, Mesh, P...>());
-    using X = DTensor<T, Rank, Mesh, To>;
-    const auto stored = detail::stored_of<To, Rank>(placements);
-    const Layout& layout = detail::layout_in<To, Rank>(stored);
-    typename X::Extents extents{};
-    if (!is_member(mesh.state(), "hdf5::File::read"))
-      return X::unchecked(typename X::local_type(), mesh, extents, layout);
-    const Shape shape = detail::find_hdf5(*file_, name, dtype_of<T>(), Rank, layout, mesh.state());
-    extents = to_array<Rank>(shape);
-    if constexpr (X::is_open)
-      detail::require_fitting(layout, shape, mesh.state(), "hdf5::File::read");
-    const Tensor<T, Rank> part(
-        to_array<Rank>(local_shape(layout, shape, mesh.extents(), mesh.coordinate())));
-    detail::read_hdf5(*file_, name, {layout, mesh.state(), shape}, part.view());
-    return X::unchecked(part.to(typename Mesh::device_type{}), mesh, extents, layout);
+    return detail::read_dtensor<T, Rank>(
+        file_.get(), "hdf5::File::read", mesh, placements,
+        [&](const Layout& layout) {
+          return detail::find_hdf5(*file_, name, dtype_of<T>(), Rank, layout, mesh.state());
+        },
+        [&](const detail::PartOfArray& part, const View& dense) {
+          detail::read_hdf5(*file_, name, part, dense);
+        });
   }
   template <Element T, int Rank, class Mesh, PlacementType... P>
     requires(is_device_mesh<Mesh> && sizeof...(P) > 0)
@@ -154,29 +147,12 @@ class File {
   /// @throws Error   if there is no such attribute, or it has another type or more values
   template <class V>
   V attribute(const std::string& object, const std::string& name) const {
-    V value{};
-    if (file_ == nullptr) return value;
-    if constexpr (std::is_same_v<V, std::string>) {
-      value = detail::read_hdf5_text(*file_, object, name);
-    } else if constexpr (Element<V>) {
-      detail::read_hdf5_numbers(*file_, object, name, dtype_of<V>(), [&](const Shape& shape) {
-        if (shape.product() != 1)
-          throw Error("hdf5", "it has the shape " + to_string(shape) + ": it is no single number");
-        return &value;
-      });
-    } else {
-      using T = typename V::value_type;
-      static_assert(std::is_same_v<V, std::vector<T>> && !std::is_same_v<T, bool>,
-                    "cleave: an attribute is read as an element, a std::vector of elements other "
-                    "than bool, or a std::string");
-      detail::read_hdf5_numbers(*file_, object, name, dtype_of<T>(), [&](const Shape& shape) {
-        if (shape.dims > 1)
-          throw Error("hdf5", "it has the shape " + to_string(shape) + ", more than one dimension");
-        value.resize(std::size_t(shape.product()));
-        return value.data();
-      });
-    }
-    return value;
+    if (file_ == nullptr) return V{};
+    return detail::attribute_as<V>(
+        "hdf5", [&] { return detail::read_hdf5_text(*file_, object, name); },
+        [&](DType dtype, const auto& make) {
+          detail::read_hdf5_numbers(*file_, object, name, dtype, make);
+        });
   }
 
   /// Closes the file. One that was created is flushed to disk, and replaces that of its name.
@@ -189,14 +165,6 @@ class File {
   }
 
  private:
-  /// @throws Error if this rank has a part of an array, but not the file
-  bool is_member(const MeshState& mesh, const char* operation) const {
-    if (file_ == nullptr && mesh.is_member())
-      throw Error(operation, "this rank is outside of the file's mesh",
-                  {.mesh = mesh.describe(), .rank = mesh.world_rank()});
-    return file_ != nullptr;
-  }
-
   std::shared_ptr<detail::Hdf5File> file_;
 };
 

@@ -144,6 +144,12 @@ inline void read_shared_array(const OpenFile& file, std::uint64_t offset, const 
            });
 }
 
+/// A tensor's elements in row-major order in the host's memory: a copy only where they are not.
+auto dense_on_host(const auto& tensor) {
+  const auto host = tensor.to(Host{});
+  return host.contiguous() ? host : host.clone();
+}
+
 template <int Axes>
 struct LayoutOfRows {
   static constexpr Layout layout = [] {
@@ -167,8 +173,7 @@ void save_array(const char* operation, const std::string& path, const std::strin
   if constexpr (Rank > 0 && !std::is_same_v<P, Rows>)
     if (!has_long_runs(layout, shape, x.mesh().extents(), index_t(sizeof(T))))
       return save_array(operation, path, header, x.redistribute(Rows{}));
-  const auto host = x.to_local().to(Host{});
-  const auto dense = host.contiguous() ? host : host.clone();
+  const auto dense = dense_on_host(x.to_local());
   write_shared_array(operation, path, header, {layout, x.mesh().state(), shape}, dense.view());
 }
 

@@ -18,6 +18,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
+#include <cleave/interop/mpi/file_arrays.hpp>
 #include <cleave/interop/mpi/hdf5_file.hpp>
 #include <cleave/interop/mpi/hdf5_objects.hpp>
 #include <cleave/interop/shared_array_file.hpp>
@@ -27,13 +28,7 @@
 
 namespace cleave::hdf5 {
 
-/// How an array is stored.
-struct WriteOptions {
-  /// Extents of the chunks, one per dimension, which are stored and compressed apart; empty: the
-  /// array is stored row by row. An array without elements has no chunks.
-  std::vector<index_t> chunk{};
-  int deflate = 0;  ///< 1 (fastest) to 9 (smallest): chunks are compressed; 0: they are not
-};
+using WriteOptions = cleave::detail::WriteOptions;
 
 /// What a file says of an array.
 struct Dataset {
@@ -115,23 +110,6 @@ void hdf5_transfer(const PartOfArray& part, bool takes_part, hid_t space, const 
   f(hid_t(memory), hid_t(list));
 }
 
-/// @throws Error on all ranks if the options do not fit the array
-inline void require_chunks(Hdf5File& file, const Hdf5File::Call& call, const Shape& shape,
-                           const hdf5::WriteOptions& options) {
-  const std::vector<index_t>& chunk = options.chunk;
-  if (options.deflate < 0 || options.deflate > 9) file.refuse(call, "deflate must be 0 to 9");
-  if (options.deflate > 0 && chunk.empty())
-    file.refuse(call, "deflate compresses chunks: chunk must have their extents");
-  if (chunk.empty() || shape.product() == 0) return;
-  if (int(chunk.size()) != shape.dims)
-    file.refuse(call, "chunk has " + std::to_string(chunk.size()) + " extents, the array " +
-                          std::to_string(shape.dims));
-  for (int d = 0; d < shape.dims; ++d)
-    if (const index_t extent = chunk[std::size_t(d)]; extent < 1 || extent > shape[d])
-      file.refuse(call, "the extents of chunks must be 1 to those of the array, not " +
-                            std::to_string(extent));
-}
-
 inline void write_hdf5(Hdf5File& file, const std::string& name, const PartOfArray& part,
                        const ConstView& dense, const hdf5::WriteOptions& options) {
   const auto call =
@@ -154,11 +132,7 @@ inline void write_hdf5(Hdf5File& file, const std::string& name, const PartOfArra
     const Hdf5Object dataset(
         H5Dcreate2(file.id(), name.c_str(), type, space, links, how, H5P_DEFAULT), H5Dclose,
         "H5Dcreate");
-    bool is_first_replica = true;
-    const Shape& at = part.mesh.coordinate();
-    for (int a = 0; a < part.layout.axes; ++a)
-      is_first_replica = is_first_replica && (part.layout[a].shards() || at[a] == 0);
-    hdf5_transfer(part, is_first_replica, space, [&](hid_t memory, hid_t list) {
+    hdf5_transfer(part, is_first_replica(part), space, [&](hid_t memory, hid_t list) {
       hdf5_check(H5Dwrite(dataset, type, memory, space, list, dense.data), "H5Dwrite");
     });
   });

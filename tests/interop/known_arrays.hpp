@@ -1,4 +1,4 @@
-// Arrays whose elements the tests of HDF5 files know, on ranks that are processes.
+// Arrays whose elements the tests of files know, on ranks that are processes.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 #include "processes.hpp"
 #include "ranks.hpp"
 
-namespace hdf5_files {
+namespace known_arrays {
 
 using namespace cleave;
 
@@ -23,7 +23,7 @@ using namespace cleave;
 template <class F>
 void between_processes(std::initializer_list<int> counts, const F& body) {
   if (cleave::testing::Processes::get().launched()) on_ranks(counts, body);
-  else skip("the ranks of an HDF5 file are MPI processes");
+  else skip("the ranks of files by MPI-IO are MPI processes");
 }
 
 /// The element of an array at these indices.
@@ -75,4 +75,4 @@ void check_elements(const X& x) {
   CHECK(wrong == 0);
 }
 
-}  // namespace hdf5_files
+}  // namespace known_arrays
