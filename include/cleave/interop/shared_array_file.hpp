@@ -14,6 +14,7 @@
 #include <fcntl.h>
 
 #include <cleave/comm/agree.hpp>
+#include <cleave/core/file_progress.hpp>
 #include <cleave/core/open_file.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/dtensor/dtensor.hpp>
@@ -90,6 +91,25 @@ struct PartOfArray {
   Shape shape;  ///< of the array
 };
 
+/// Calls f(byte of the array, byte of the dense local part, bytes) for pieces of the runs of a
+/// rank, and reports them.
+template <class F>
+void each_piece(const char* operation, const PartOfArray& part, bool replicas,
+                std::uint64_t element, const F& f) {
+  std::uint64_t all = 0;
+  each_run(part.layout, part.shape, part.mesh, replicas,
+           [&](index_t, index_t, index_t count) { all += std::uint64_t(count) * element; });
+  FileTransfer transfer(operation, all);
+  each_run(part.layout, part.shape, part.mesh, replicas,
+           [&](index_t at, index_t local, index_t count) {
+             transfer.in_pieces(std::uint64_t(count) * element,
+                                [&](std::uint64_t first, std::uint64_t bytes) {
+                                  f(std::uint64_t(at) * element + first,
+                                    std::uint64_t(local) * element + first, std::size_t(bytes));
+                                });
+           });
+}
+
 /// Writes a header and an array to a file, which replaces one of that name when all ranks have
 /// written: whenever the program ends, it is the old or the new file.
 ///
@@ -115,13 +135,11 @@ inline void write_shared_array(const char* operation, const std::string& path,
     });
     step(true, [&] {
       const OpenFile file(operation, partial, O_WRONLY);
-      each_run(part.layout, part.shape, part.mesh, true,
-               [&](index_t at, index_t local, index_t count) {
-                 file.write_at(
-                     header.size() + std::uint64_t(at) * element,
-                     static_cast<const std::byte*>(dense.data) + std::uint64_t(local) * element,
-                     std::size_t(count) * element);
-               });
+      const auto* data = static_cast<const std::byte*>(dense.data);
+      each_piece(operation, part, true, element,
+                 [&](std::uint64_t at, std::uint64_t local, std::size_t bytes) {
+                   file.write_at(header.size() + at, data + local, bytes);
+                 });
       file.sync();
     });
   } catch (const Error&) {
@@ -133,15 +151,14 @@ inline void write_shared_array(const char* operation, const std::string& path,
 
 /// Reads this rank's elements of an array that begins `offset` bytes into a file.
 /// @throws Error if they cannot be read
-inline void read_shared_array(const OpenFile& file, std::uint64_t offset, const PartOfArray& part,
-                              const View& dense) {
+inline void read_shared_array(const char* operation, const OpenFile& file, std::uint64_t offset,
+                              const PartOfArray& part, const View& dense) {
   const auto element = std::uint64_t(size_of(dense.dtype));
-  each_run(part.layout, part.shape, part.mesh, false,
-           [&](index_t at, index_t local, index_t count) {
-             file.read_at(offset + std::uint64_t(at) * element,
-                          static_cast<std::byte*>(dense.data) + std::uint64_t(local) * element,
-                          std::size_t(count) * element);
-           });
+  auto* data = static_cast<std::byte*>(dense.data);
+  each_piece(operation, part, false, element,
+             [&](std::uint64_t at, std::uint64_t local, std::size_t bytes) {
+               file.read_at(offset + at, data + local, bytes);
+             });
 }
 
 /// A tensor's elements in row-major order in the host's memory: a copy only where they are not.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include <cleave/comm/agree.hpp>
 #include <cleave/comm/communicator.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/file_progress.hpp>
 #include <cleave/core/open_file.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/nn/checkpoint.hpp>
@@ -147,7 +149,11 @@ inline void write_part(const std::string& path, const StateDict& state, int rank
     at += bytes;
   };
   write(header.data(), header.size());
-  for (const auto& bytes : elements) write(bytes.data(), bytes.size());
+  cleave::detail::FileTransfer transfer("save_checkpoint", end);
+  for (const auto& bytes : elements)
+    transfer.in_pieces(bytes.size(), [&](std::size_t first, std::size_t count) {
+      write(bytes.data() + first, count);
+    });
   file.sync();
 }
 
@@ -170,15 +176,21 @@ inline std::string array_text(DType dtype, const Shape& shape) {
   return short_name_of(dtype) + to_string(shape);
 }
 
+/// How many elements this rank holds.
+inline index_t held_elements(const StateEntry& entry) {
+  index_t held = 0;
+  each_held_box(entry, [&](const Box& box, const Box&) { held += box.volume(); });
+  return held;
+}
+
 /// Reads this rank's elements of one tensor.
 inline void load_entry(const std::string& path, const std::vector<FileIndex>& files,
-                       const StateEntry& entry) {
+                       const StateEntry& entry, cleave::detail::FileTransfer& transfer) {
   bool is_found = false;
   const bool is_member = entry.mesh == nullptr || entry.mesh->is_member();
   const HostElements to = entry.fetch(entry.tensor.get());
   cleave::detail::require_distinct_elements("load_checkpoint", to.view);
-  index_t missing = 0;
-  each_held_box(entry, [&](const Box& box, const Box&) { missing += box.volume(); });
+  index_t missing = held_elements(entry);
   std::vector<Box> seen;
   for (const FileIndex& file : files)
     for (const Piece& piece : file.pieces) {
@@ -190,6 +202,7 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
                                   array_text(entry.dtype, entry.shape));
       if (!is_member || std::find(seen.begin(), seen.end(), piece.box) != seen.end()) continue;
       seen.push_back(piece.box);
+      const index_t before = missing;
       std::optional<std::vector<std::byte>> bytes;  // read if an element is needed
       each_held_box(entry, [&](const Box& box, const Box& local) {
         const Box both = intersect(box, piece.box);
@@ -200,6 +213,7 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
                      to.view[local][both.relative_to(box.begin)]);
         missing -= both.volume();
       });
+      transfer.add(std::uint64_t(before - missing) * size_of(entry.dtype));
     }
   if (!is_found && entry.shape.product() != 0)
     file_error(path, "has no tensor '" + entry.name + "'");
@@ -243,7 +257,11 @@ CLEAVE_INLINE Notes load_checkpoint(const std::string& path, const StateDict& st
                                     const LoadOptions& options) {
   const std::vector<detail::FileIndex> files = detail::read_headers(path);
   if (!options.ignore_rest) detail::require_known(files, state);
-  for (const StateEntry& entry : state.tensors) detail::load_entry(path, files, entry);
+  std::uint64_t bytes = 0;
+  for (const StateEntry& entry : state.tensors)
+    bytes += std::uint64_t(detail::held_elements(entry)) * size_of(entry.dtype);
+  cleave::detail::FileTransfer transfer("load_checkpoint", bytes);
+  for (const StateEntry& entry : state.tensors) detail::load_entry(path, files, entry, transfer);
   return files.front().notes;
 }
 

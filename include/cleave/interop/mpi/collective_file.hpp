@@ -137,6 +137,11 @@ class CollectiveFile {
     }
   }
 
+  /// The largest of the ranks' numbers.
+  index_t largest(index_t mine) const {
+    return reduce_values(group(), ReduceOp::max, mine, "largest of the parts in a file");
+  }
+
   /// For what all ranks find wrong.
   [[noreturn]] void refuse(const Call& call, const std::string& text) {
     failed_ = true;

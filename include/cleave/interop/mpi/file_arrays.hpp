@@ -8,6 +8,7 @@
 
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/file_progress.hpp>
 #include <cleave/core/shape.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/interop/shared_array_file.hpp>
@@ -49,6 +50,34 @@ inline bool is_first_replica(const PartOfArray& part) {
   for (int a = 0; a < part.layout.axes; ++a)
     if (!part.layout[a].shards() && at[a] != 0) return false;
   return true;
+}
+
+/// Calls f(rows of this rank's part, the number of elements before them, that of their elements) on
+/// all ranks. If a rank has a FileProgress, in as many steps as the largest part needs, after each
+/// of which ranks stop if one of them has failed.
+///
+/// @param in_one_step  because parts of it cannot be transferred well, as of compressed chunks
+template <class File, class F>
+void transfer_part(File& file, const typename File::Call& call, const PartOfArray& part,
+                   DType dtype, bool takes_part, bool in_one_step, const F& f) {
+  const Shape local =
+      local_shape(part.layout, part.shape, part.mesh.extents(), part.mesh.coordinate());
+  const index_t rows = !takes_part ? 0 : local.dims == 0 ? 1 : local[0];
+  const index_t row = rows == 0 ? 0 : local.product() / rows, element = index_t(size_of(dtype));
+  const bool reports = ProgressListener::current() != nullptr;
+  const index_t most = index_t(FileTransfer::report_bytes);
+  const index_t steps =
+      in_one_step ? 1 : file.largest(reports ? (rows * row * element + most - 1) / most : 1);
+  FileTransfer transfer(call.operation, std::uint64_t(rows * row * element));
+  index_t step = 0;
+  do {
+    file.attempt(call, [&] {
+      const IndexRange now{steps < 2 ? 0 : rows * step / steps,
+                           steps < 2 ? rows : rows * (step + 1) / steps};
+      f(now, now.begin * row, now.size() * row);
+      transfer.add(std::uint64_t(now.size() * row * element));
+    });
+  } while (++step < steps);
 }
 
 /// Whether this rank has the file open. @throws Error if it has a part of an array, but not the

@@ -46,15 +46,16 @@ struct Hdf5Runs {
   hsize_t first, distance, count, length;
 };
 
-/// What a rank owns along a dimension: at most one element if it is a range, and two if blocks are
-/// dealt along one axis, the last of which may be shorter.
-inline std::vector<Hdf5Runs> hdf5_runs(const DimOwnership& own, const Shape& coordinate) {
+/// What a rank owns along a dimension, or `within` a range of its own indices: at most one element
+/// if it is a range, and two if blocks are dealt along one axis, the last of which may be shorter.
+inline std::vector<Hdf5Runs> hdf5_runs(const DimOwnership& own, const Shape& coordinate,
+                                       const IndexRange* within = nullptr) {
   std::vector<Hdf5Runs> found;
   const DimOwnership::Parts parts = own.parts_of(coordinate);
-  const index_t count = own.size(parts);
-  for (index_t at = 0, run = 0; at < count; at += run) {
+  const index_t end = within == nullptr ? own.size(parts) : within->end;
+  for (index_t at = within == nullptr ? 0 : within->begin, run = 0; at < end; at += run) {
     const index_t index = own.global(parts, at);
-    run = own.place(index).run;
+    run = std::min(own.place(index).run, end - at);
     const auto first = hsize_t(index), length = hsize_t(run);
     Hdf5Runs* last = found.empty() ? nullptr : &found.back();
     if (last != nullptr && last->length == length && last->count == 1)
@@ -67,9 +68,9 @@ inline std::vector<Hdf5Runs> hdf5_runs(const DimOwnership& own, const Shape& coo
   return found;
 }
 
-/// Selects what a rank owns: a regular hyperslab, or their union if it needs several.
+/// Selects some rows of what a rank owns: a regular hyperslab, or their union if it needs several.
 /// @pre it owns elements
-inline void hdf5_select(hid_t space, const PartOfArray& part) {
+inline void hdf5_select(hid_t space, const PartOfArray& part, const IndexRange& rows) {
   const int dims = part.shape.dims;
   if (dims == 0) return;  // all of one element
   std::array<std::vector<Hdf5Runs>, std::size_t(max_dims)> runs;
@@ -77,7 +78,7 @@ inline void hdf5_select(hid_t space, const PartOfArray& part) {
   for (int d = 0; d < dims; ++d) {
     const DimOwnership own(part.layout, {0, 1, 2, 3, 4, 5, 6, 7}, d, part.shape[d],
                            part.mesh.extents());
-    runs[std::size_t(d)] = hdf5_runs(own, part.mesh.coordinate());
+    runs[std::size_t(d)] = hdf5_runs(own, part.mesh.coordinate(), d == 0 ? &rows : nullptr);
     pieces[d] = index_t(runs[std::size_t(d)].size());
   }
   H5S_seloper_t add = H5S_SELECT_SET;
@@ -95,19 +96,26 @@ inline void hdf5_select(hid_t space, const PartOfArray& part) {
   } while (next_index(pieces, at));
 }
 
-/// Calls f(a dataspace of this rank's elements in memory, how to transfer them). All ranks do, also
-/// those without elements; but HDF5 transfers no array that has none.
+/// Transfers a part by f(dataset, type, dataspace in memory, dataspace in the file, how, the number
+/// of bytes before its elements). All ranks do, also those without elements; but HDF5 transfers no
+/// array that has none.
 template <class F>
-void hdf5_transfer(const PartOfArray& part, bool takes_part, hid_t space, const F& f) {
+void hdf5_transfer(Hdf5File& file, const Hdf5File::Call& call, const PartOfArray& part, DType dtype,
+                   bool takes_part, bool in_one_step, const F& f) {
   if (part.shape.product() == 0) return;
-  const Shape local =
-      local_shape(part.layout, part.shape, part.mesh.extents(), part.mesh.coordinate());
-  const index_t count = takes_part ? local.product() : 0;
-  const Hdf5Object memory = hdf5_space(Shape::filled(1, count)), list = hdf5_list(H5P_DATASET_XFER);
-  if (count > 0) hdf5_select(space, part);
-  else hdf5_check(H5Sselect_none(space), "H5Sselect_none");
-  hdf5_check(H5Pset_dxpl_mpio(list, H5FD_MPIO_COLLECTIVE), "H5Pset_dxpl_mpio");
-  f(hid_t(memory), hid_t(list));
+  transfer_part(file, call, part, dtype, takes_part, in_one_step,
+                [&](const IndexRange& rows, index_t first, index_t count) {
+                  const Hdf5Object dataset(H5Dopen2(file.id(), call.name.c_str(), H5P_DEFAULT),
+                                           H5Dclose, "H5Dopen"),
+                      space(H5Dget_space(dataset), H5Sclose, "H5Dget_space"),
+                      type = hdf5_type(dtype), memory = hdf5_space(Shape::filled(1, count)),
+                      list = hdf5_list(H5P_DATASET_XFER);
+                  if (count > 0) hdf5_select(space, part, rows);
+                  else hdf5_check(H5Sselect_none(space), "H5Sselect_none");
+                  hdf5_check(H5Pset_dxpl_mpio(list, H5FD_MPIO_COLLECTIVE), "H5Pset_dxpl_mpio");
+                  f(hid_t(dataset), hid_t(type), hid_t(memory), hid_t(space), hid_t(list),
+                    std::size_t(first) * size_of(dtype));
+                });
 }
 
 inline void write_hdf5(Hdf5File& file, const std::string& name, const PartOfArray& part,
@@ -132,10 +140,13 @@ inline void write_hdf5(Hdf5File& file, const std::string& name, const PartOfArra
     const Hdf5Object dataset(
         H5Dcreate2(file.id(), name.c_str(), type, space, links, how, H5P_DEFAULT), H5Dclose,
         "H5Dcreate");
-    hdf5_transfer(part, is_first_replica(part), space, [&](hid_t memory, hid_t list) {
-      hdf5_check(H5Dwrite(dataset, type, memory, space, list, dense.data), "H5Dwrite");
-    });
   });
+  const auto* data = static_cast<const std::byte*>(dense.data);
+  hdf5_transfer(
+      file, call, part, dense.dtype, is_first_replica(part), options.deflate > 0,
+      [&](hid_t dataset, hid_t type, hid_t memory, hid_t space, hid_t list, std::size_t first) {
+        hdf5_check(H5Dwrite(dataset, type, memory, space, list, data + first), "H5Dwrite");
+      });
 }
 
 /// @throws Error if there is no such array, or its elements are none of cleave's
@@ -188,12 +199,15 @@ inline void read_hdf5(Hdf5File& file, const std::string& name, const PartOfArray
                       const View& dense) {
   const auto call =
       file.called("hdf5::File::read", name, to_string(part.shape), to_string(part.layout));
+  bool is_chunked = false;
+  file.attempt(call, [&] { is_chunked = describe_hdf5(file, name).chunk.dims > 0; });
+  auto* data = static_cast<std::byte*>(dense.data);
+  hdf5_transfer(
+      file, call, part, dense.dtype, true, is_chunked,
+      [&](hid_t dataset, hid_t type, hid_t memory, hid_t space, hid_t list, std::size_t first) {
+        hdf5_check(H5Dread(dataset, type, memory, space, list, data + first), "H5Dread");
+      });
   file.attempt(call, [&] {
-    const Hdf5Object dataset(H5Dopen2(file.id(), name.c_str(), H5P_DEFAULT), H5Dclose, "H5Dopen"),
-        space(H5Dget_space(dataset), H5Sclose, "H5Dget_space"), type = hdf5_type(dense.dtype);
-    hdf5_transfer(part, true, space, [&](hid_t memory, hid_t list) {
-      hdf5_check(H5Dread(dataset, type, memory, space, list, dense.data), "H5Dread");
-    });
     const auto* bytes = static_cast<const unsigned char*>(dense.data);
     if (dense.dtype == DType::boolean &&
         std::any_of(bytes, bytes + dense.size(), [](unsigned byte) { return byte > 1; }))

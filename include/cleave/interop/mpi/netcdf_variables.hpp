@@ -140,21 +140,24 @@ inline int make_netcdf_variable(const NetcdfPlace& place, DType dtype, const Sha
   return variable;
 }
 
-/// Where the elements of a rank are in a variable.
+/// Where some rows of a rank's part are in a variable.
 struct NetcdfBox {
   std::array<std::size_t, std::size_t(max_dims) + 1> start{}, count{};
 
   /// @pre part.layout.is_box()
-  NetcdfBox(const PartOfArray& part, bool takes_part, index_t record) {
+  NetcdfBox(const PartOfArray& part, const IndexRange& rows, index_t record) {
     const std::size_t first = record == whole_variable ? 0 : 1;
-    if (first == 1) start[0] = std::size_t(record), count[0] = takes_part ? 1 : 0;
+    if (first == 1) start[0] = std::size_t(record), count[0] = rows.size() > 0 ? 1 : 0;
     each_owned_box(part.layout, part.shape, part.mesh.extents(), part.mesh.coordinate(),
                    [&](const Box& box, const Box&) {
                      for (int d = 0; d < part.shape.dims; ++d) {
                        const std::size_t at = std::size_t(d) + first;
                        start[at] = std::size_t(box.begin[d]);
-                       count[at] = takes_part ? std::size_t(box.end[d] - box.begin[d]) : 0;
+                       count[at] = std::size_t(box.end[d] - box.begin[d]);
                      }
+                     if (part.shape.dims == 0) return;
+                     start[first] += std::size_t(rows.begin);
+                     count[first] = std::size_t(rows.size());
                    });
   }
 };
@@ -176,16 +179,23 @@ inline void write_netcdf(NetcdfFile& file, const char* operation, const std::str
   require_chunks(file, call, part.shape, options);
   if (record < 0 && record != whole_variable)
     file.refuse(call, "the index of a record must be 0 or more, not " + std::to_string(record));
+  NetcdfPlace place{};
+  int variable = -1;
   file.attempt(call, [&] {
-    const NetcdfPlace place = netcdf_place(file.id(), name, true);
-    const bool records = record != whole_variable;
-    const int variable =
-        make_netcdf_variable(place, dense.dtype, part.shape, dims, records, options);
+    place = netcdf_place(file.id(), name, true);
+    variable = make_netcdf_variable(place, dense.dtype, part.shape, dims, record != whole_variable,
+                                    options);
     netcdf_check(nc_var_par_access(place.group, variable, NC_COLLECTIVE), "nc_var_par_access");
-    const NetcdfBox box(part, is_first_replica(part), record);
-    netcdf_check(nc_put_vara(place.group, variable, box.start.data(), box.count.data(), dense.data),
-                 "nc_put_vara");
   });
+  const auto* data = static_cast<const std::byte*>(dense.data);
+  transfer_part(file, call, part, dense.dtype, is_first_replica(part), options.deflate > 0,
+                [&](const IndexRange& rows, index_t first, index_t) {
+                  const NetcdfBox box(part, rows, record);
+                  netcdf_check(
+                      nc_put_vara(place.group, variable, box.start.data(), box.count.data(),
+                                  data + std::size_t(first) * size_of(dense.dtype)),
+                      "nc_put_vara");
+                });
 }
 
 inline netcdf::Variable variable_netcdf(NetcdfFile& file, const std::string& name) {
@@ -231,14 +241,24 @@ inline Shape find_netcdf(NetcdfFile& file, const char* operation, const std::str
 inline void read_netcdf(NetcdfFile& file, const char* operation, const std::string& name,
                         const PartOfArray& part, const View& dense, index_t record) {
   const auto call = file.called(operation, name, to_string(part.shape), to_string(part.layout));
+  NetcdfPlace place{};
+  int variable = -1, storage = NC_CONTIGUOUS;
   file.attempt(call, [&] {
-    const NetcdfPlace place = netcdf_place(file.id(), name);
-    const int variable = find_netcdf_variable(place);
+    place = netcdf_place(file.id(), name);
+    variable = find_netcdf_variable(place);
     netcdf_check(nc_var_par_access(place.group, variable, NC_COLLECTIVE), "nc_var_par_access");
-    const NetcdfBox box(part, true, record);
-    netcdf_check(nc_get_vara(place.group, variable, box.start.data(), box.count.data(), dense.data),
-                 "nc_get_vara");
+    netcdf_check(nc_inq_var_chunking(place.group, variable, &storage, nullptr),
+                 "nc_inq_var_chunking");
   });
+  auto* data = static_cast<std::byte*>(dense.data);
+  transfer_part(file, call, part, dense.dtype, true, storage == NC_CHUNKED,
+                [&](const IndexRange& rows, index_t first, index_t) {
+                  const NetcdfBox box(part, rows, record);
+                  netcdf_check(
+                      nc_get_vara(place.group, variable, box.start.data(), box.count.data(),
+                                  data + std::size_t(first) * size_of(dense.dtype)),
+                      "nc_get_vara");
+                });
 }
 
 /// The names of all variables, those of groups after those of the group that has them.
