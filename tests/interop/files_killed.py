@@ -4,7 +4,7 @@ always one of them, whole.
 
 usage: files_killed.py FORMAT TEST_INTEROP [MPIEXEC]   (CLEAVE_KILLS=50: number of kills; default 10)
 
-FORMAT is npy, by ranks that are threads, or h5 or nc, by processes that MPIEXEC starts.
+FORMAT is npy or safetensors, by ranks that are threads, or h5 or nc, by processes that MPIEXEC starts.
 """
 
 import os
@@ -22,13 +22,21 @@ from cases import Cases
 
 SEED = 17
 WHOLES = [struct.pack("<d", value) * (300 * 1000) for value in (0.0, 1.0)]
-CASE = {"npy": "saves two arrays in turn*", "h5": "saves two HDF5 files in turn*",
+CASE = {"npy": "saves two arrays in turn*",
+        "safetensors": "saves two safetensors files in turn*",
+        "h5": "saves two HDF5 files in turn*",
         "nc": "saves two NetCDF files in turn*"}
 
 
 def npy_value(file):
     """The number of the array in a file; None if it is not whole."""
     return WHOLES.index(file[128:]) if file[:6] == b"\x93NUMPY" and file[128:] in WHOLES else None
+
+
+def safetensors_value(file):
+    """The same."""
+    elements = file[8 + struct.unpack_from("<Q", file)[0]:] if len(file) >= 8 else b""
+    return WHOLES.index(elements) if elements in WHOLES else None
 
 
 def h5_value(file):
@@ -65,7 +73,7 @@ def main(ending, program, *mpiexec):
     cases = Cases()
     numbers = random.Random(SEED)
     kills = int(os.environ.get("CLEAVE_KILLS", "10"))
-    value_in = {"npy": npy_value, "h5": h5_value, "nc": h5_value}[ending]
+    value_in = {"npy": npy_value, "safetensors": safetensors_value, "h5": h5_value, "nc": h5_value}[ending]
     launch = [*mpiexec, "-n", "2"] if mpiexec else []
     in_writing = 0
     seen = set()

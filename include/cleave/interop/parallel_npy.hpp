@@ -38,8 +38,9 @@ Tensor<typename X::value_type, X::dims> read_npy_part(const std::string& path,
   const Tensor<T, dims> part(
       to_array<dims>(local_shape(layout, shape, mesh.extents(), mesh.coordinate())));
   const OpenFile file("load_npy", path, O_RDONLY);
-  read_shared_array("load_npy", file, std::uint64_t(found.offset), {layout, mesh, shape},
-                    part.view());
+  const PartOfArray which{layout, mesh, shape};
+  FileTransfer transfer("load_npy", run_bytes(which, false, sizeof(T)));
+  read_shared_array(transfer, file, std::uint64_t(found.offset), which, part.view());
   if constexpr (std::is_same_v<T, bool>) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(part.data());
     for (index_t i = 0; i < part.size(); ++i)

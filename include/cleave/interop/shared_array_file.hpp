@@ -91,15 +91,19 @@ struct PartOfArray {
   Shape shape;  ///< of the array
 };
 
+/// The bytes of the runs of a rank.
+inline std::uint64_t run_bytes(const PartOfArray& part, bool replicas, std::uint64_t element) {
+  std::uint64_t bytes = 0;
+  each_run(part.layout, part.shape, part.mesh, replicas,
+           [&](index_t, index_t, index_t count) { bytes += std::uint64_t(count) * element; });
+  return bytes;
+}
+
 /// Calls f(byte of the array, byte of the dense local part, bytes) for pieces of the runs of a
 /// rank, and reports them.
 template <class F>
-void each_piece(const char* operation, const PartOfArray& part, bool replicas,
+void each_piece(FileTransfer& transfer, const PartOfArray& part, bool replicas,
                 std::uint64_t element, const F& f) {
-  std::uint64_t all = 0;
-  each_run(part.layout, part.shape, part.mesh, replicas,
-           [&](index_t, index_t, index_t count) { all += std::uint64_t(count) * element; });
-  FileTransfer transfer(operation, all);
   each_run(part.layout, part.shape, part.mesh, replicas,
            [&](index_t at, index_t local, index_t count) {
              transfer.in_pieces(std::uint64_t(count) * element,
@@ -131,12 +135,12 @@ inline void write_shared_array(const char* operation, const std::string& path,
       const OpenFile file(operation, partial, O_CREAT | O_TRUNC | O_WRONLY);
       file.write_at(0, header.data(), header.size());
       file.resize(header.size() + std::uint64_t(part.shape.product()) * element);
-      file.sync();
     });
     step(true, [&] {
       const OpenFile file(operation, partial, O_WRONLY);
       const auto* data = static_cast<const std::byte*>(dense.data);
-      each_piece(operation, part, true, element,
+      FileTransfer transfer(operation, run_bytes(part, true, element));
+      each_piece(transfer, part, true, element,
                  [&](std::uint64_t at, std::uint64_t local, std::size_t bytes) {
                    file.write_at(header.size() + at, data + local, bytes);
                  });
@@ -151,11 +155,11 @@ inline void write_shared_array(const char* operation, const std::string& path,
 
 /// Reads this rank's elements of an array that begins `offset` bytes into a file.
 /// @throws Error if they cannot be read
-inline void read_shared_array(const char* operation, const OpenFile& file, std::uint64_t offset,
+inline void read_shared_array(FileTransfer& transfer, const OpenFile& file, std::uint64_t offset,
                               const PartOfArray& part, const View& dense) {
   const auto element = std::uint64_t(size_of(dense.dtype));
   auto* data = static_cast<std::byte*>(dense.data);
-  each_piece(operation, part, false, element,
+  each_piece(transfer, part, false, element,
              [&](std::uint64_t at, std::uint64_t local, std::size_t bytes) {
                file.read_at(offset + at, data + local, bytes);
              });

@@ -22,6 +22,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/file_progress.hpp>
 #include <cleave/core/open_file.hpp>
+#include <cleave/interop/shared_array_file.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/nn/checkpoint.hpp>
 #include <cleave/nn/safetensors.hpp>
@@ -183,6 +184,21 @@ inline index_t held_elements(const StateEntry& entry) {
   return held;
 }
 
+/// Reads this rank's elements of an array that is whole in a file, without checksums, in place:
+/// only if they are long runs of it. @return whether it did
+inline bool read_in_place(const FileIndex& file, const Piece& piece, const StateEntry& entry,
+                          const View& to, cleave::detail::FileTransfer& transfer) {
+  if (piece.has_checksum || entry.layout == nullptr || !to.contiguous() ||
+      !(piece.box == Box::of(piece.shape)) ||
+      !cleave::detail::has_long_runs(*entry.layout, entry.shape, entry.mesh->extents(),
+                                     index_t(size_of(entry.dtype))))
+    return false;
+  const cleave::detail::OpenFile open("load_checkpoint", file.path, O_RDONLY);
+  cleave::detail::read_shared_array(transfer, open, file.data + piece.begin,
+                                    {*entry.layout, *entry.mesh, entry.shape}, to);
+  return true;
+}
+
 /// Reads this rank's elements of one tensor.
 inline void load_entry(const std::string& path, const std::vector<FileIndex>& files,
                        const StateEntry& entry, cleave::detail::FileTransfer& transfer) {
@@ -202,6 +218,10 @@ inline void load_entry(const std::string& path, const std::vector<FileIndex>& fi
                                   array_text(entry.dtype, entry.shape));
       if (!is_member || std::find(seen.begin(), seen.end(), piece.box) != seen.end()) continue;
       seen.push_back(piece.box);
+      if (read_in_place(file, piece, entry, to.view, transfer)) {
+        missing = 0;
+        continue;
+      }
       const index_t before = missing;
       std::optional<std::vector<std::byte>> bytes;  // read if an element is needed
       each_held_box(entry, [&](const Box& box, const Box& local) {

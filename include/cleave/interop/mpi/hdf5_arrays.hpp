@@ -99,10 +99,15 @@ inline void hdf5_select(hid_t space, const PartOfArray& part, const IndexRange& 
 /// Transfers a part by f(dataset, type, dataspace in memory, dataspace in the file, how, the number
 /// of bytes before its elements). All ranks do, also those without elements; but HDF5 transfers no
 /// array that has none.
+///
+/// Long runs of an array without chunks are transferred by each rank on its own, as MPI-IO then
+/// does without copies; the rest collectively.
 template <class F>
 void hdf5_transfer(Hdf5File& file, const Hdf5File::Call& call, const PartOfArray& part, DType dtype,
-                   bool takes_part, bool in_one_step, const F& f) {
+                   bool takes_part, bool is_chunked, bool in_one_step, const F& f) {
   if (part.shape.product() == 0) return;
+  const auto how = !is_chunked && is_transferred_alone(part, dtype) ? H5FD_MPIO_INDEPENDENT
+                                                                    : H5FD_MPIO_COLLECTIVE;
   transfer_part(file, call, part, dtype, takes_part, in_one_step,
                 [&](const IndexRange& rows, index_t first, index_t count) {
                   const Hdf5Object dataset(H5Dopen2(file.id(), call.name.c_str(), H5P_DEFAULT),
@@ -112,7 +117,7 @@ void hdf5_transfer(Hdf5File& file, const Hdf5File::Call& call, const PartOfArray
                       list = hdf5_list(H5P_DATASET_XFER);
                   if (count > 0) hdf5_select(space, part, rows);
                   else hdf5_check(H5Sselect_none(space), "H5Sselect_none");
-                  hdf5_check(H5Pset_dxpl_mpio(list, H5FD_MPIO_COLLECTIVE), "H5Pset_dxpl_mpio");
+                  hdf5_check(H5Pset_dxpl_mpio(list, how), "H5Pset_dxpl_mpio");
                   f(hid_t(dataset), hid_t(type), hid_t(memory), hid_t(space), hid_t(list),
                     std::size_t(first) * size_of(dtype));
                 });
@@ -143,7 +148,8 @@ inline void write_hdf5(Hdf5File& file, const std::string& name, const PartOfArra
   });
   const auto* data = static_cast<const std::byte*>(dense.data);
   hdf5_transfer(
-      file, call, part, dense.dtype, is_first_replica(part), options.deflate > 0,
+      file, call, part, dense.dtype, is_first_replica(part), !options.chunk.empty(),
+      options.deflate > 0,
       [&](hid_t dataset, hid_t type, hid_t memory, hid_t space, hid_t list, std::size_t first) {
         hdf5_check(H5Dwrite(dataset, type, memory, space, list, data + first), "H5Dwrite");
       });
@@ -203,7 +209,7 @@ inline void read_hdf5(Hdf5File& file, const std::string& name, const PartOfArray
   file.attempt(call, [&] { is_chunked = describe_hdf5(file, name).chunk.dims > 0; });
   auto* data = static_cast<std::byte*>(dense.data);
   hdf5_transfer(
-      file, call, part, dense.dtype, true, is_chunked,
+      file, call, part, dense.dtype, true, is_chunked, is_chunked,
       [&](hid_t dataset, hid_t type, hid_t memory, hid_t space, hid_t list, std::size_t first) {
         hdf5_check(H5Dread(dataset, type, memory, space, list, data + first), "H5Dread");
       });

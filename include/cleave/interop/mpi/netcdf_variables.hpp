@@ -162,6 +162,21 @@ struct NetcdfBox {
   }
 };
 
+/// NC_CONTIGUOUS or another.
+inline int netcdf_storage(int group, int variable) {
+  int storage = NC_CHUNKED;
+  netcdf_check(nc_inq_var_chunking(group, variable, &storage, nullptr), "nc_inq_var_chunking");
+  return storage;
+}
+
+/// Each rank transfers long runs of an unchunked variable on its own, all others together.
+inline void netcdf_access(int group, int variable, const PartOfArray& part, DType dtype) {
+  const bool alone =
+      netcdf_storage(group, variable) == NC_CONTIGUOUS && is_transferred_alone(part, dtype);
+  netcdf_check(nc_var_par_access(group, variable, alone ? NC_INDEPENDENT : NC_COLLECTIVE),
+               "nc_var_par_access");
+}
+
 /// @param dims    @see make_netcdf_variable
 /// @param record  index along the unlimited dimension, or whole_variable
 /// @pre part.layout.is_box()
@@ -185,7 +200,7 @@ inline void write_netcdf(NetcdfFile& file, const char* operation, const std::str
     place = netcdf_place(file.id(), name, true);
     variable = make_netcdf_variable(place, dense.dtype, part.shape, dims, record != whole_variable,
                                     options);
-    netcdf_check(nc_var_par_access(place.group, variable, NC_COLLECTIVE), "nc_var_par_access");
+    netcdf_access(place.group, variable, part, dense.dtype);
   });
   const auto* data = static_cast<const std::byte*>(dense.data);
   transfer_part(file, call, part, dense.dtype, is_first_replica(part), options.deflate > 0,
@@ -246,9 +261,8 @@ inline void read_netcdf(NetcdfFile& file, const char* operation, const std::stri
   file.attempt(call, [&] {
     place = netcdf_place(file.id(), name);
     variable = find_netcdf_variable(place);
-    netcdf_check(nc_var_par_access(place.group, variable, NC_COLLECTIVE), "nc_var_par_access");
-    netcdf_check(nc_inq_var_chunking(place.group, variable, &storage, nullptr),
-                 "nc_inq_var_chunking");
+    netcdf_access(place.group, variable, part, dense.dtype);
+    storage = netcdf_storage(place.group, variable);
   });
   auto* data = static_cast<std::byte*>(dense.data);
   transfer_part(file, call, part, dense.dtype, true, storage == NC_CHUNKED,
