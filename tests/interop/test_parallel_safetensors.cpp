@@ -88,6 +88,7 @@ TEST_CASE("a safetensors file that is too short is an error, also where it is re
     CHECK(contains(
         error_of([&] { load<float, 1>(file.path, mesh, {40000}, Placements<Shard<0>>{}); }),
         "is truncated"));
+    world.barrier();
   });
 }
 

@@ -49,7 +49,7 @@ OF_A_PROGRAM = ["cleave/cuda.hpp", "cleave/spmd.hpp", "cleave/grad.hpp", "cleave
 GPU_PROGRAM = "gpu_program.hpp"  # in this folder
 COMPILED_ONLY = ["cleave/compiled.hpp", "cleave/compiled_cuda.hpp"]
 # Headers that need headers of other projects; their tests compile them where these are found.
-BRIDGES = {f"cleave/interop/{name}.hpp" for name in ("eigen", "kokkos", "multi_array", "petsc", "sundials")}
+BRIDGES = {f"cleave/interop/{name}.hpp" for name in ("eigen", "hypre", "kokkos", "multi_array", "petsc", "sundials")}
 COMPILED = "-DCLEAVE_COMPILED=1"
 TOGETHER = 128
 STAND_IN = "tests/support/cuda_stand_in/include"
