@@ -131,13 +131,13 @@ cudaError_t launch_on(cudaStream_t stream, dim3 blocks, dim3 threads, void (*ker
 }
 
 /// A kernel that adds 1 to each of `count` elements.
-__global__ inline void increment(int* values, int count) {
+static __global__ void increment(int* values, int count) {
   const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) ++values[i];
 }
 
 /// A kernel that sets each of `count` elements.
-__global__ inline void assign(int* values, int count, int value) {
+static __global__ void assign(int* values, int count, int value) {
   const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) values[i] = value;
 }

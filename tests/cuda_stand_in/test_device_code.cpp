@@ -1,4 +1,6 @@
-// Kernels: indices, barriers, shared memory, atomics, limits of a launch.
+// Kernels as nvcc compiled them: indices, barriers, shared memory, atomics, warps, limits of a
+// launch, and mistakes that are found.
+#include <complex>
 #include <numeric>
 
 #include "device.hpp"
@@ -9,6 +11,8 @@ namespace {
 
 constexpr ThreadOrder orders[] = {ThreadOrder::forward, ThreadOrder::reversed,
                                   ThreadOrder::shuffled};
+
+using Complex = std::complex<double>;
 
 __global__ void write_indices(int* to) {
   const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -31,9 +35,13 @@ __global__ void part_at_barrier(int* values) {
   values[threadIdx.x] = 1;
 }
 
-__global__ void meet_at_different_barriers(int*) {
-  if (threadIdx.x == 0) __syncthreads();
-  else __syncthreads();
+__global__ void meet_at_different_barriers(int* values) {
+  if (threadIdx.x == 0) {
+    __syncthreads();
+    values[0] = 1;
+  } else {
+    __syncthreads();
+  }
 }
 
 __global__ void many_barriers(int* values, int rounds) {
@@ -53,6 +61,51 @@ __global__ void count_and_set(unsigned* result, unsigned long long* wide, float*
   if (atomicCAS(&result[1], 0, 1) == 0) result[2] = 99;
   atomicOr(wide, 1ull << (threadIdx.x + 30));
   atomicAdd(sum, 0.5f);
+}
+
+__global__ void sum_of_warp(int* values) {
+  int sum = values[threadIdx.x];
+  for (int by = 16; by > 0; by /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, by);
+  values[threadIdx.x] = sum;
+}
+
+__global__ void sum_of_half_a_warp(int* values) {
+  if (threadIdx.x < 16) values[threadIdx.x] = __shfl_xor_sync(0xffffffffu, values[threadIdx.x], 1);
+}
+
+template <bool Complete>
+__global__ void multiply(Complex* x) {
+  const Complex a = x[threadIdx.x];
+  // nvcc drops operators of std::complex without a word; this drops the imaginary parts.
+  const double cross = Complete ? 2 * a.real() * a.imag() : 0;
+  x[threadIdx.x] = Complex(a.real() * a.real() - (Complete ? a.imag() * a.imag() : 0), cross);
+}
+
+__global__ void copy_pack(float* to, const float* from) {
+  *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(from);
+}
+
+__global__ void read_clock(long long* to) { *to = clock64(); }
+
+/// Launches one block, which must fail. @return what is reported
+template <class... P, class... A>
+std::string fault_of(unsigned threads, void (*kernel)(P...), A... arguments) {
+  const Stream stream;
+  CHECK_CUDA(launch_on(stream, 1, threads, kernel, arguments...));
+  CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+  std::string faults = take_faults();
+  reset();
+  return faults;
+}
+
+bool says(const std::string& fault, const char* kernel, const char* what) {
+  const bool found =
+      fault.find("kernel of grid 1x1x1 block ") == 0 && fault.find(kernel) != std::string::npos &&
+      fault.find(": block (0, 0, 0), thread (") != std::string::npos &&
+      fault.find(" of the PTX: ") != std::string::npos && fault.find(what) != std::string::npos;
+  if (!found) MESSAGE(fault);
+  return found;
 }
 
 }  // namespace
@@ -83,11 +136,10 @@ TEST_CASE_TEMPLATE("threads exchange values through shared memory across a barri
     for (int block = 0; block < 3; ++block)
       for (int i = 63; i >= 0; --i) expected.push_back(T(block * 64 + i));
     const Array<T> array(values);
-    CHECK_CUDA(launch_on(stream, 3, 64, reverse_blocks<T>, array.data, true));
+    reverse_blocks<T><<<3, 64, 0, stream>>>(array.data, true);
     CHECK(array.read(stream) == expected);
-    const Array<T> racing(values);
-    CHECK_CUDA(launch_on(stream, 3, 64, reverse_blocks<T>, racing.data, false));
-    CHECK(racing.read(stream) != expected);
+    CHECK(says(fault_of(64, reverse_blocks<T>, array.data, false), "reverse_blocks",
+               "a race in shared memory: byte "));
   }
 }
 
@@ -104,26 +156,14 @@ TEST_CASE("a thread may pass barriers many times") {
   }
 }
 
-TEST_CASE("a barrier that some threads skip makes the kernel fail") {
+TEST_CASE("a barrier that some threads skip, or that is not the same for all, is a fault") {
   const Fresh fresh;
-  const Stream stream;
   const Array<int> array(std::vector<int>(8));
-  CHECK_CUDA(launch_on(stream, 1, 8, part_at_barrier, array.data));
-  CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
-  CHECK(take_faults().find("4 threads of a block wait at a barrier (") != std::string::npos);
-  CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
-  reset();
-  CHECK(array.read(stream) == std::vector<int>(8));
-}
-
-TEST_CASE("threads that wait at different barriers make the kernel fail") {
-  const Fresh fresh;
-  const Stream stream;
-  const Array<int> array(1);
-  CHECK_CUDA(launch_on(stream, 1, 4, meet_at_different_barriers, array.data));
-  CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
-  CHECK(take_faults().find("threads of a block wait at different barriers") != std::string::npos);
-  reset();
+  CHECK(says(fault_of(8, part_at_barrier, array.data), "part_at_barrier",
+             "4 threads of a block wait at a barrier that 4 of its threads skipped"));
+  CHECK(array.read(nullptr) == std::vector<int>(8));
+  CHECK(says(fault_of(4, meet_at_different_barriers, array.data), "meet_at_different_barriers",
+             "threads of a block wait at different barriers"));
 }
 
 TEST_CASE("atomic operations combine the values of all threads") {
@@ -136,6 +176,86 @@ TEST_CASE("atomic operations combine the values of all threads") {
   CHECK(result.read(stream) == std::vector{24u, 1u, 99u});
   CHECK(wide.read(stream) == std::vector{(0xffull << 30) | 1});
   CHECK(sum.read(stream) == std::vector{12.0f});
+}
+
+TEST_CASE("threads of a warp exchange values; a thread that does not is a fault") {
+  const Fresh fresh;
+  std::vector<int> values(64), expected(64);
+  std::iota(values.begin(), values.end(), 3);
+  for (std::size_t i = 0; i < 64; ++i)
+    for (std::size_t k = 0; k < 32; ++k) expected[i] += values[i / 32 * 32 + k];
+  const Array<int> array(values);
+  CHECK_CUDA(launch_on(nullptr, 1, 64, sum_of_warp, array.data));
+  CHECK(array.read(nullptr) == expected);
+  CHECK(says(fault_of(32, sum_of_half_a_warp, array.data), "sum_of_half_a_warp",
+             "not all threads of the mask reach this instruction of a warp"));
+}
+
+TEST_CASE("a complex product without its imaginary parts has other values") {
+  const Fresh fresh;
+  const std::vector<Complex> values{{2, 3}, {-1, 0.5}};
+  const std::vector<Complex> squares{{-5, 12}, {0.75, -1}};
+  const Array<Complex> right(values), wrong(values);
+  CHECK_CUDA(launch_on(nullptr, 1, 2, multiply<true>, right.data));
+  CHECK_CUDA(launch_on(nullptr, 1, 2, multiply<false>, wrong.data));
+  CHECK(right.read(nullptr) == squares);
+  CHECK(wrong.read(nullptr) != squares);
+}
+
+TEST_CASE("an access that is not aligned to its size is a fault") {
+  const Fresh fresh;
+  const Array<float> from(std::vector<float>{1, 2, 3, 4, 5}), to(4);
+  CHECK(says(fault_of(1, copy_pack, to.data, from.data + 1), "copy_pack",
+             "an access of 16 bytes at 0x"));
+  CHECK_CUDA(launch_on(nullptr, 1, 1, copy_pack, to.data, from.data));
+  CHECK(to.read(nullptr) == std::vector<float>{1, 2, 3, 4});
+}
+
+TEST_CASE("an access beyond an array, or to what is not device memory, is a fault") {
+  const Fresh fresh(2);
+  const char* const unusable = "an access of 4 bytes at ";
+  const Array<int> array(std::vector<int>(100));
+  CHECK(says(fault_of(128, increment, array.data, 101), "increment", "thread (100, 0, 0)"));
+  CHECK(says(fault_of(1, increment, array.data - 1, 1), "increment", unusable));
+  int on_host = 0;
+  CHECK(says(fault_of(1, increment, &on_host, 1), "increment", unusable));
+  CHECK(says(fault_of(1, increment, static_cast<int*>(nullptr), 1), "increment", unusable));
+}
+
+TEST_CASE("a kernel touches another device's memory only with access to it") {
+  const Fresh fresh(2);
+  CHECK_CUDA(cudaSetDevice(1));
+  const Array<int> on_second(std::vector<int>{1});
+  void* in_pool = nullptr;
+  const Stream second;
+  CHECK_CUDA(cudaMallocAsync(&in_pool, sizeof(int), second));
+  CHECK_CUDA(cudaStreamSynchronize(second));
+  CHECK_CUDA(cudaSetDevice(0));
+  int* const pooled = static_cast<int*>(in_pool);
+  const auto touch = [](int* data) {
+    CHECK_CUDA(launch_on(nullptr, 1, 1, increment, data, 1));
+    CHECK_CUDA(cudaDeviceSynchronize());
+  };
+  CHECK(says(fault_of(1, increment, on_second.data, 1), "increment", "usable device memory"));
+  CHECK(says(fault_of(1, increment, pooled, 1), "increment", "usable device memory"));
+
+  // Peer access does not include pools, whose access is set per pool.
+  CHECK_CUDA(cudaDeviceEnablePeerAccess(1, 0));
+  CHECK_ERROR(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+  touch(on_second.data);
+  CHECK(says(fault_of(1, increment, pooled, 1), "increment", "usable device memory"));
+  CHECK_CUDA(set_pool_access(1, 0));
+  touch(pooled);
+  CHECK_CUDA(cudaFreeAsync(in_pool, second));
+  CHECK_CUDA(cudaStreamSynchronize(second));
+}
+
+TEST_CASE("an instruction that the interpreter lacks is an error, not a guess") {
+  const Fresh fresh;
+  const Array<long long> array(1);
+  CHECK_ERROR(launch_on(nullptr, 1, 1, read_clock, array.data), cudaErrorNotSupported);
+  CHECK(take_faults().find("clock64 is outside the interpreted subset of PTX") !=
+        std::string::npos);
 }
 
 TEST_CASE("a launch beyond the limits of the device is refused") {

@@ -4,7 +4,7 @@ one; otherwise one clear error.
 
 usage: kmeans_cuda.py DATA_FOLDER STAND_IN_PROGRAM [PROGRAM]
 
-STAND_IN_PROGRAM is compiled for the CPU, PROGRAM by nvcc; `-` stands for one that was not built.
+nvcc compiles both; `-` stands for one that was not built.
 """
 
 import pathlib

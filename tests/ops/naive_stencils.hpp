@@ -53,7 +53,11 @@ struct Line : Stencil {
   constexpr auto operator()(const auto& u) const {
     using V = decltype(u(0));
     V sum = V(0);
-    for (int i = Lo; i <= Hi; ++i) sum = sum + u(i) * V(float(i + 7));
+    for (int i = Lo; i <= Hi; ++i) {
+      if constexpr (is_complex<V>)  // nvcc does not compile the operators of std::complex
+        sum = V(sum.real() + u(i).real() * (i + 7), sum.imag() + u(i).imag() * (i + 7));
+      else sum = sum + u(i) * V(float(i + 7));
+    }
     return sum;
   }
 };

@@ -140,11 +140,11 @@ std::string described(const X& x) {
   return described(X::layout, Shape(x.shape()));
 }
 
-/// Whether two elements are equal, or real numbers that differ by at most `share` of their size.
+/// Whether two elements are equal, or floats that differ by at most `share` of their size.
 template <class T>
 bool alike(const T& a, const T& b, double share) {
-  if constexpr (std::is_floating_point_v<T>)
-    if (std::abs(double(a) - double(b)) <= share * std::abs(double(b))) return true;
+  if constexpr (std::is_floating_point_v<T> || is_complex<T>)
+    if (double(std::abs(a - b)) <= share * double(std::abs(b))) return true;
   return a == b;
 }
 
@@ -167,7 +167,7 @@ void check_held(const Layout& layout, const Shape& shape, const Shape& mesh,
 
 /// Checks every local element against the array, after resolving partials.
 ///
-/// @param share  relative error allowed in real numbers
+/// @param share  relative error allowed in floats
 template <class X, class T>
 void check_equal(const X& x, const Array<T>& array, double share = 0) {
   static_assert(std::is_same_v<typename X::value_type, T>);

@@ -164,16 +164,15 @@ def unlisted_macros(tree):
 
 def unlisted_tests(tree):
     """Tests neither named by a meson.build nor included by a source that is."""
-    found = []
-    for path in sorted((tree / "tests").rglob("test_*.cpp")):
-        listed = path.parent / "meson.build"
-        names = re.findall(r"'([^']+\.cpp)'", listed.read_text()) if listed.exists() else []
-        parts = [part for name in names if (path.parent / name).exists()
-                 for part in re.findall(r'^#include "([^"]+)"', (path.parent / name).read_text(),
-                                        re.MULTILINE)]
-        if path.name not in names + parts:
-            found.append(f"{path.relative_to(tree)} is built by no meson.build")
-    return found
+    built = set()
+    for listing in (tree / "tests").rglob("meson.build"):
+        for name in re.findall(r"'([^']+\.cpp)'", listing.read_text()):
+            path = listing.parent / name
+            parts = re.findall(r'^#include "([^"]+)"', path.read_text() if path.exists() else "",
+                               re.MULTILINE)
+            built.update((path.parent / part).resolve() for part in [path.name] + parts)
+    return [f"{path.relative_to(tree)} is built by no meson.build"
+            for path in sorted((tree / "tests").rglob("test_*.cpp")) if path.resolve() not in built]
 
 
 def misplaced_tests(tree):

@@ -27,6 +27,12 @@ index_t threads_of(const F& f) {
   return threads;
 }
 
+struct Halve {
+  CLEAVE_HOST_DEVICE void operator()(float& p, const float& g, float& m) const {
+    m = g, p -= m / 2;
+  }
+};
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("rows of small elements that are aligned to nothing move word by word", T,
@@ -50,9 +56,6 @@ TEST_CASE("planes of bytes are transposed word by word, wherever rows begin") {
 }
 
 TEST_CASE("a thread updates four floats of each array") {
-  struct Halve {
-    void operator()(float& p, const float& g, float& m) const { m = g, p -= m / 2; }
-  };
   const Tensor<float, 1, Cuda> p({4096}), g({4096}), m({4096});
   for (const auto& x : {p, g, m}) x.fill_(2);
   CHECK(threads_of([&] {

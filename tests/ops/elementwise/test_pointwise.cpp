@@ -109,12 +109,16 @@ TEST_CASE("unary operations are right for all placements") {
 }
 
 TEST_CASE("complex numbers and 16-bit floats go the same ways") {
+  // nvcc fuses multiplications and additions, and has a function of its own for absolute values.
+  constexpr double rounding = std::is_same_v<TestDevice, Host> ? 0 : 1e-15;
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
     using C = std::complex<double>;
     check_unary<C>(
-        mesh, [](const auto& x) { return x * x - 2 * x; }, [](C v) { return v * v - 2.0 * v; });
-    check_unary<C>(mesh, [](const auto& x) { return abs(x); }, [](C v) { return std::abs(v); });
+        mesh, [](const auto& x) { return x * x - 2 * x; }, [](C v) { return v * v - 2.0 * v; },
+        rounding);
+    check_unary<C>(
+        mesh, [](const auto& x) { return abs(x); }, [](C v) { return std::abs(v); }, rounding);
     check_unary<half>(
         mesh, [](const auto& x) { return relu(x) * 0.5f; },
         [](half v) { return half(float(v) > 0 ? float(v) * 0.5f : 0.0f); });

@@ -12,8 +12,8 @@
 namespace cuda_stand_in {
 namespace {
 
-constexpr std::size_t granule = 256;  // alignment of addresses, as with cudaMalloc
-constexpr std::size_t guard = 256;    // bytes of poison behind every block
+constexpr std::size_t granule = 256;    // alignment of addresses, as with cudaMalloc
+constexpr std::size_t gap_bytes = 256;  // between blocks, so that they have different ranges
 constexpr std::size_t huge_page = std::size_t(2) << 20;
 
 constexpr std::size_t large = std::size_t(256) << 20;  // larger dead blocks keep no pages
@@ -90,7 +90,7 @@ std::ptrdiff_t Arena::take_gap(Gaps& gaps, std::size_t bytes) {
 }
 
 void* Arena::allocate(std::size_t size, std::size_t available) {
-  const std::size_t reserved = round_up(size, granule) + guard;
+  const std::size_t reserved = round_up(size, granule) + gap_bytes;
   std::ptrdiff_t taken = take_gap(idle_, reserved);
   if (taken < 0 && reserved <= available) {
     taken = take_gap(holes_, reserved);
@@ -101,7 +101,6 @@ void* Arena::allocate(std::size_t size, std::size_t available) {
   blocks_[offset] = {.size = size, .reserved = reserved};
   in_use_ += size;
   touched_ = std::max(touched_, round_up(offset + reserved, huge_page));
-  forbid(base_ + offset, reserved);
   return base_ + offset;
 }
 
@@ -120,31 +119,21 @@ void Arena::trim() {
 
 void Arena::begin(void* address) {
   Block& block = *starting_at(address);
-  permit(address, block.reserved);
   poison(address, block.size);
-  auto* behind = static_cast<std::byte*>(address) + block.size;
-  if (!std::exchange(block.guarded, true)) poison(behind, block.reserved - block.size);
-  forbid(behind, block.reserved - block.size);
   block.usable = true;
 }
 
 void Arena::suspend(void* address) {
   Block& block = *starting_at(address);
-  permit(address, block.size);
   poison(address, block.size);
-  forbid(address, block.size);
   block.usable = false;
 }
 
-std::string Arena::end(void* address) {
+void Arena::end(void* address) {
   Block& block = *starting_at(address);
-  const std::string fault = inspect_guard(offset_of(address), block);
-  permit(address, block.reserved);
   if (block.reserved > large)
     madvise(huge_page_after(address), round_down(block.reserved, huge_page) - huge_page,
             MADV_DONTNEED);
-  poison(address, block.reserved);
-  forbid(address, block.reserved);
   block.usable = false;
   block.freed = true;
   in_use_ -= block.size;
@@ -152,55 +141,17 @@ std::string Arena::end(void* address) {
   if (!pool() && std::exchange(block.held, false)) held_ -= block.reserved;
   resting_ += block.reserved;
   quarantine_.push_back(offset_of(address));
-  return fault;
 }
 
-std::string Arena::recycle(std::size_t bytes) {
-  std::string fault;
+void Arena::recycle(std::size_t bytes) {
   while (resting_ > bytes) {
     const std::size_t offset = quarantine_.front();
     quarantine_.pop_front();
     const Block block = blocks_.at(offset);
-    fault += inspect_dead(offset, block);
     blocks_.erase(offset);
     resting_ -= block.reserved;
     add_gap(block.held ? idle_ : holes_, offset, block.reserved);
   }
-  return fault;
-}
-
-std::string Arena::inspect_guard(std::size_t offset, const Block& block) {
-  std::byte* behind = base_ + offset + block.size;
-  const std::size_t bytes = block.reserved - block.size;
-  if (!block.guarded) return {};
-  permit(behind, bytes);
-  std::string fault;
-  if (!is_poison(behind, bytes)) {
-    fault = "device code wrote behind an allocation of " + std::to_string(block.size) + " bytes\n";
-    poison(behind, bytes);
-  }
-  forbid(behind, bytes);
-  return fault;
-}
-
-std::string Arena::inspect_dead(std::size_t offset, const Block& block) {
-  std::byte* first = base_ + offset;
-  permit(first, block.reserved);
-  std::string fault;
-  if (!is_poison(first, block.reserved)) {
-    fault = "device code wrote to freed memory of " + std::to_string(block.size) + " bytes\n";
-    poison(first, block.reserved);
-  }
-  forbid(first, block.reserved);
-  return fault;
-}
-
-std::string Arena::inspect() {
-  std::string faults;
-  for (const auto& [offset, block] : blocks_)
-    if (block.usable) faults += inspect_guard(offset, block);
-  for (const std::size_t offset : quarantine_) faults += inspect_dead(offset, blocks_.at(offset));
-  return faults;
 }
 
 Block* Arena::find(const void* address, std::size_t size) {
@@ -210,6 +161,10 @@ Block* Arena::find(const void* address, std::size_t size) {
   auto& [start, block] = *std::prev(after);
   const std::size_t inside = offset - start;
   return inside <= block.size && size <= block.size - inside ? &block : nullptr;
+}
+
+const std::byte* Arena::begin_of(const void* address) const {
+  return base_ + std::prev(blocks_.upper_bound(offset_of(address)))->first;
 }
 
 Block* Arena::starting_at(const void* address) {

@@ -1,8 +1,8 @@
 // One kind of memory of one device: a reserved range of addresses from which blocks are allocated.
 //
 // The range is readable and writable only while it is exposed, that is, while the machine runs
-// operations. Fresh and dead blocks are filled with poison. A dead block rests in quarantine; its
-// poison is checked when it leaves. The guard bytes behind a block are checked when the block dies.
+// operations, which check that the blocks that they access are usable. Fresh blocks are filled with
+// poison. A dead block rests in quarantine, so that its addresses remain unusable for a while.
 //
 // Addresses are plentiful, memory is not: an arena takes memory of the device for its blocks. A
 // pool keeps that of dead blocks until it is trimmed, and uses it again only for blocks that fit
@@ -24,7 +24,6 @@ struct Block {
   std::size_t reserved = 0;  ///< bytes taken, including the guard behind the block
   bool usable = false;       ///< by operations: allocated and not yet freed, in stream order
   bool freed = false;        ///< by the host, perhaps not yet in stream order
-  bool guarded = false;      ///< the poison behind the block has been written
   bool of_graph = false;     ///< becomes usable with every launch of a graph
   bool held = true;          ///< has memory of the device
 };
@@ -43,6 +42,7 @@ class Arena {
 
   void expose();
   void hide();
+  bool exposed() const { return exposed_ > 0; }
 
   /// Allocates a block that is not usable yet. @return null if there is no room
   /// @param available  bytes of the device that no arena holds
@@ -56,19 +56,15 @@ class Arena {
   void begin(void* address);
   /// Makes the block unusable until it begins again. The arena is exposed.
   void suspend(void* address);
-  /// Ends the block's life. The arena is exposed.
-  /// @return an error message if the guard behind the block was overwritten; empty otherwise
-  std::string end(void* address);
-  /// Recycles dead blocks until at most `bytes` remain in quarantine. The arena is exposed.
-  /// @return an error message if their memory was written to; empty otherwise
-  std::string recycle(std::size_t bytes);
-
-  /// Checks the guards of live blocks and the whole quarantine. The arena is exposed.
-  /// @return an error message; empty if all is well or nothing has changed since the last check
-  std::string inspect();
+  /// Ends the block's life.
+  void end(void* address);
+  /// Recycles dead blocks until at most `bytes` remain in quarantine.
+  void recycle(std::size_t bytes);
 
   /// The block that holds [address, address + size) and has not been recycled; null if none does.
   Block* find(const void* address, std::size_t size);
+  /// Where the block that holds the address begins.
+  const std::byte* begin_of(const void* address) const;
   /// The block that starts at the address; null if none does.
   Block* starting_at(const void* address);
 
@@ -83,8 +79,6 @@ class Arena {
   std::size_t offset_of(const void* address) const;
   static void add_gap(Gaps& gaps, std::size_t offset, std::size_t bytes);
   static std::ptrdiff_t take_gap(Gaps& gaps, std::size_t bytes);
-  std::string inspect_guard(std::size_t offset, const Block& block);
-  std::string inspect_dead(std::size_t offset, const Block& block);
 
   std::byte* base_ = nullptr;
   std::size_t addresses_;

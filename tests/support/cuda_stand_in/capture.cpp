@@ -9,8 +9,7 @@ namespace cuda_stand_in {
 
 GraphBody::~GraphBody() {
   Memory& memory = Machine::get().memory;
-  memory.expose(ArenaSet::all());
-  for (void* address : allocations) Machine::get().report(memory.arena_of(address)->end(address));
+  for (void* address : allocations) memory.arena_of(address)->end(address);
 }
 
 Capture::Capture(CUstream_st& origin, cudaStreamCaptureMode mode) : origin_(origin), mode_(mode) {

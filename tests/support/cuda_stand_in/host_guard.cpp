@@ -21,7 +21,6 @@ constexpr int max_ranges = arenas_per_device * max_devices;
 Range ranges[max_ranges];
 std::atomic<int> range_count = 0;
 struct sigaction others;
-thread_local volatile int device_code_depth = 0;
 
 void say(const char* text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
@@ -34,14 +33,8 @@ bool is_device_memory(std::uintptr_t address) {
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  const bool device_memory = is_device_memory(reinterpret_cast<std::uintptr_t>(info->si_addr));
-  if (device_memory && device_code_depth == 0)
+  if (is_device_memory(reinterpret_cast<std::uintptr_t>(info->si_addr)))
     say("cuda stand-in: host code touched device memory\n");
-  else if (device_memory)
-    say("cuda stand-in: device code touched memory that was never allocated, or that of another "
-        "device without peer access\n");
-  else if (device_code_depth > 0)
-    say("cuda stand-in: device code touched an address that is not in device memory\n");
   // A handler installed earlier runs next and may report the location; without one, abort here.
   if (others.sa_flags & SA_SIGINFO) {
     others.sa_sigaction(signal, info, context);
@@ -81,8 +74,5 @@ void keep_guard() {
   sigemptyset(&ours.sa_mask);
   sigaction(SIGSEGV, &ours, nullptr);
 }
-
-DeviceCodeScope::DeviceCodeScope() { device_code_depth = device_code_depth + 1; }
-DeviceCodeScope::~DeviceCodeScope() { device_code_depth = device_code_depth - 1; }
 
 }  // namespace cuda_stand_in

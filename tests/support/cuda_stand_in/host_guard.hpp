@@ -16,12 +16,4 @@ bool guards();
 /// Installs the signal handler, or reinstalls it if another handler has replaced it.
 void keep_guard();
 
-/// During its lifetime, this thread runs device code or copies of the machine.
-class DeviceCodeScope {
- public:
-  DeviceCodeScope();
-  ~DeviceCodeScope();
-  DeviceCodeScope(const DeviceCodeScope&) = delete;
-};
-
 }  // namespace cuda_stand_in

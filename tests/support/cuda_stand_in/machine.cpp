@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "capture.hpp"
-#include "host_guard.hpp"
 
 namespace cuda_stand_in {
 
@@ -132,7 +131,6 @@ void Machine::run(CUstream_st& stream) {
   Device& device = *stream.device;
   if (operation.body && (device.failure == cudaSuccess || operation.bookkeeping)) {
     expose(operation, device);
-    const DeviceCodeScope scope;
     running_ = &device;
     operation.body();
     running_ = nullptr;
@@ -207,8 +205,9 @@ void Machine::fail(cudaError_t error, const std::string& what) {
 
 bool Machine::check_usable(const std::string& what, const void* address, std::size_t bytes) {
   const Place place = memory.place(address, bytes);
-  const bool usable = place.on_device() ? place.block != nullptr && place.block->usable
-                                        : place.kind == Place::Kind::pinned && place.whole;
+  const bool usable = place.on_device()
+                          ? place.block != nullptr && place.block->usable && place.arena->exposed()
+                          : place.kind == Place::Kind::pinned && place.whole;
   if (!usable)
     fail(cudaErrorIllegalAddress,
          what + " touches memory that is freed or, in its stream, not yet allocated");
@@ -221,10 +220,7 @@ void Machine::report(const std::string& lines) {
   faults_ += lines;
 }
 
-std::string Machine::take_faults() {
-  report(memory.inspect());
-  return std::exchange(faults_, {});
-}
+std::string Machine::take_faults() { return std::exchange(faults_, {}); }
 
 void Machine::reset(Lock& lock) {
   for (Device& device : devices_)

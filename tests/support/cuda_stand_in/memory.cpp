@@ -46,6 +46,20 @@ Place Memory::place(const void* address, std::size_t bytes) {
   return {};
 }
 
+std::pair<std::uintptr_t, std::size_t> Memory::usable(const void* address) {
+  if (Arena* arena = arena_of(address)) {
+    const Block* block = arena->exposed() ? arena->find(address, 1) : nullptr;
+    if (block == nullptr || !block->usable) return {0, 0};
+    return {reinterpret_cast<std::uintptr_t>(arena->begin_of(address)), block->size};
+  }
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto after = pinned_.upper_bound(at);
+  if (after == pinned_.begin()) return {0, 0};
+  const auto& [begin, pinned] = *std::prev(after);
+  if (at - begin >= pinned.bytes) return {0, 0};
+  return {begin, pinned.bytes};
+}
+
 void Memory::add_pinned(const void* begin, std::size_t bytes, bool ours) {
   pinned_[reinterpret_cast<std::uintptr_t>(begin)] = {bytes, ours};
 }
@@ -71,14 +85,6 @@ void Memory::expose(ArenaSet set) {
 void Memory::hide() {
   expose(ArenaSet::none());
   keep_guard();
-}
-
-std::string Memory::inspect() {
-  expose(ArenaSet::all());
-  std::string faults;
-  for (auto& [key, arena] : arenas_) faults += arena->inspect();
-  hide();
-  return faults;
 }
 
 }  // namespace cuda_stand_in

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arena.hpp"
@@ -66,6 +67,9 @@ class Memory {
   /// The arena that holds the address; null if none does.
   Arena* arena_of(const void* address);
   Place place(const void* address, std::size_t bytes);
+  /// The allocation that holds the address, if operations may use it now: its first byte, as an
+  /// integer, and its bytes. {0, 0} otherwise.
+  std::pair<std::uintptr_t, std::size_t> usable(const void* address);
   std::size_t bytes_per_device() const { return bytes_per_device_; }
   void set_bytes_per_device(std::size_t bytes) { bytes_per_device_ = bytes; }
   /// Bytes of the device that no arena holds.
@@ -82,9 +86,6 @@ class Memory {
   /// Exposes exactly these arenas.
   void expose(ArenaSet arenas);
   void hide();
-
-  /// Checks the memory of all devices. @return error messages; empty if all is well
-  std::string inspect();
 
  private:
   struct Pinned {

@@ -18,21 +18,18 @@ void* take(Context& context, Arena& arena, std::size_t bytes) {
   };
   if (void* address = allocate()) return address;
   machine.run_ready();
-  arena.expose();
-  machine.report(arena.recycle(0));
-  machine.memory.hide();
+  arena.recycle(0);
   return allocate();
 }
 
 // Ends the life of a block; the arena is exposed.
 void give_back(Arena& arena, void* address) {
-  Machine& machine = Machine::get();
   if (arena.starting_at(address)->of_graph) {
     arena.suspend(address);
     return;
   }
-  machine.report(arena.end(address));
-  machine.report(arena.recycle(max_quarantine));
+  arena.end(address);
+  arena.recycle(max_quarantine);
 }
 
 // The live block that starts at the address, with its arena; null if there is none.

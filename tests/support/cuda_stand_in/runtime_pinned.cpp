@@ -20,7 +20,6 @@ cudaError_t cudaHostAlloc(void** result, std::size_t bytes, unsigned) {
     void* address = std::aligned_alloc(host_page, (bytes + host_page - 1) / host_page * host_page);
     if (address == nullptr) return cudaErrorMemoryAllocation;
     poison(address, bytes);
-    forbid(static_cast<std::byte*>(address) + bytes, (host_page - bytes % host_page) % host_page);
     context.machine.memory.add_pinned(address, bytes, true);
     *result = address;
     return cudaSuccess;
@@ -33,7 +32,6 @@ cudaError_t cudaFreeHost(void* address) {
     const std::ptrdiff_t bytes = context.machine.memory.remove_pinned(address, true);
     if (bytes < 0) return cudaErrorInvalidValue;
     poison(address, std::size_t(bytes));
-    permit(address, (std::size_t(bytes) + host_page - 1) / host_page * host_page);
     std::free(address);
     return cudaSuccess;
   });

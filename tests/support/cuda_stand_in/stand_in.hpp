@@ -1,38 +1,32 @@
-// A stand-in for the CUDA runtime, device code, cuBLASLt and cuFFT that runs on the host: sources
-// written for nvcc are compiled by g++ or clang++ and run on a machine without a GPU. Tests link it
-// instead of libcudart, libcublasLt and libcufft; only tests know of it. It implements the calls
-// that the library and its tests make, no more.
+// A stand-in for the CUDA runtime, GPUs, cuBLASLt and cuFFT: what nvcc compiled runs on a machine
+// without a GPU. Tests link it instead of libcudart, libcublasLt and libcufft; only tests know of
+// it. It implements the calls that the library and its tests make, no more.
 //
-//     S=tests/support/cuda_stand_in
-//     g++ -std=c++20 -I $S/include -I include -isystem $CUDA/include -c test.cpp
-//     g++ -std=c++20 -I $S/include -I include -isystem $CUDA/include -c -x c++ kernels.cu
-//     g++ test.o kernels.o libcuda_stand_in.a -pthread
+//     nvcc -std=c++20 -I include --compress-mode=none -arch=compute_80 -c -x cu test.cpp
+//     g++ test.o libcuda_stand_in.a libptx_interpreter.a -pthread
 //
 // What it checks
-// - values: kernels, copies and products are executed, thread by thread of every block;
+// - values: the PTX of kernels is interpreted (../ptx/ptx_grid.hpp), thread by thread of every
+//   block; copies and products are executed;
 // - ordering: an operation runs only when the host needs it, together with only the operations that
 //   its stream and the events it waits for order before it. Work that was not ordered before is not
 //   done, so a missing event shows as a stale or poisoned value. `Order::eager` is the opposite;
-// - memory: fresh and freed memory is poisoned, in stream order; the guard bytes behind every
-//   allocation are checked when it is freed. Host code that touches device memory stops with a
-//   message (unless another thread runs device work at that moment), as does device code that
-//   touches another device's memory without peer access. AddressSanitizer checks device memory like
-//   the heap;
-// - barriers: it is an error unless all threads of a block reach the same barrier; reversed and
-//   shuffled orders of threads and blocks expose missing barriers;
+// - memory: operations may access allocations that live in stream order, on their device or another
+//   one to which they have access, and pinned memory; fresh memory is poisoned. Host code that
+//   touches device memory stops with a message, unless another thread runs device work then;
+// - device code: alignment, barriers, races in shared memory;
 // - errors: calls are refused as the runtime refuses them, and any error can be planted.
 //
-// What it does not check: time; the behaviour of warps; the memory model beyond barriers, because
-// one thread runs at a time; that nvcc accepts the source (compiling with nvcc does); that device
-// code does not touch pageable host memory. Shared memory is not poisoned between blocks. Blocks of
-// one launch and kernels of two streams are never interleaved within a block or within a kernel.
+// What it does not check: time; the memory model beyond barriers, because one thread runs at a
+// time; what ptxas makes of the PTX. Blocks of one launch and kernels of two streams are never
+// interleaved within a block or within a kernel.
 //
 // Environment, read at the first call: CLEAVE_STAND_IN_DEVICES (1); CLEAVE_STAND_IN_PEERS=off for
 // devices that cannot access each other's memory; CLEAVE_STAND_IN_MEMORY_MB per device (16384);
 // CLEAVE_STAND_IN_ORDER (lazy, eager); CLEAVE_STAND_IN_THREADS (forward, reversed, shuffled);
 // CLEAVE_STAND_IN_TIMEOUT in seconds (60); CLEAVE_STAND_IN_GUARD=off, which saves time in long
-// suites with much memory but does not detect host code that touches device memory, or device code
-// that touches another device's memory.
+// suites with much memory but does not detect host code that touches device memory, or operations
+// that touch another device's memory.
 #pragma once
 
 #include <cstddef>

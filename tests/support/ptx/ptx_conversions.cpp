@@ -1,4 +1,5 @@
 // Conversions and comparisons (sections 9.7.6.1, 9.7.9.22).
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -80,6 +81,11 @@ void to_integer(Thread& t, I i) {
 template <class To, class From>
 void between_floats(Thread& t, I i) {
   t.set<To>(i.slot[0], rounded<To>(whole(number(t.get<From>(i.slot[1])), i.mode)));
+}
+// .sat: to [0, 1]; NaN becomes 0.
+void saturate(Thread& t, I i) {
+  const float x = t.get<float>(i.slot[1]);
+  t.set<float>(i.slot[0], x > 0 ? std::min(x, 1.0f) : 0.0f);
 }
 template <class S>
 void pair_of_floats(Thread& t, I i) {  // the first source is the upper half
@@ -240,6 +246,7 @@ void add_conversions(Handlers& h) {
   add_from<BFloat>(h, "bf16");
   add_from<float>(h, "f32");
   add_from<double>(h, "f64");
+  h["cvt.sat.f32.f32"] = saturate;
   h["cvt.rn.f16x2.f32"] = pair_of_floats<Half>;
   h["cvt.rn.bf16x2.f32"] = pair_of_floats<BFloat>;
 }

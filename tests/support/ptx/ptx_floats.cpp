@@ -1,5 +1,7 @@
 // Floating-point arithmetic (sections 9.7.3 to 9.7.5). Approximations are computed exactly: their
 // errors are bounded, not specified.
+#include <bit>
+#include <cfenv>
 #include <cmath>
 #include <type_traits>
 
@@ -137,6 +139,20 @@ void fma(Thread& t, I i) {
   t.set<T>(i.slot[0], std::fma(t.get<T>(i.slot[1]), t.get<T>(i.slot[2]), t.get<T>(i.slot[3])));
 }
 
+// The roundings .rz, .rm and .rp (section 9.7.3.1): F reads its operands between the two calls.
+template <Handler F, int Rounding>
+void directed(Thread& t, I i) {
+  std::fesetround(Rounding);
+  F(t, i);
+  std::fesetround(FE_TONEAREST);
+}
+template <Handler F>
+void add_directed(Handlers& h, const std::string& name, const std::string& type) {
+  h[name + ".rz" + type] = directed<F, FE_TOWARDZERO>;
+  h[name + ".rm" + type] = directed<F, FE_DOWNWARD>;
+  h[name + ".rp" + type] = directed<F, FE_UPWARD>;
+}
+
 // .ftz: subnormal numbers, read or written, become zeros of their sign (section 9.7.3).
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.f, x) : x; }
 template <class F>
@@ -147,6 +163,17 @@ template <class F>
 void flushing2(Thread& t, I i) {
   t.set(i.slot[0],
         flushed(F{}(flushed(t.get<float>(i.slot[1])), flushed(t.get<float>(i.slot[2])))));
+}
+
+// The gross approximations of 64-bit numbers (sections 9.7.3.14 and 9.7.3.18) ignore the lower half
+// of the operand and leave zeros in that of the result.
+template <class F>
+void gross(Thread& t, I i) {
+  const auto upper = [](double x) {
+    if (std::fpclassify(x) == FP_SUBNORMAL) x = std::copysign(0., x);
+    return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) >> 32 << 32);
+  };
+  t.set(i.slot[0], upper(F{}(upper(t.get<double>(i.slot[1])))));
 }
 
 // Sums and products of two 16-bit numbers, in double precision, are rounded once: 53 >= 2 * 11 + 2.
@@ -193,6 +220,9 @@ void add_type(Handlers& h, const std::string& s) {
   h["sqrt" + s] = unary<T, Sqrt>;
   h["rcp" + s] = unary<T, Rcp>;
   h["fma" + s] = h["mad" + s] = fma<T>;
+  add_directed<binary<T, Add>>(h, "add", s);
+  add_directed<binary<T, Mul>>(h, "mul", s);
+  add_directed<fma<T>>(h, "fma", s);
 }
 template <class S, int Count>
 void add_short(Handlers& h, const std::string& s) {
@@ -235,7 +265,8 @@ void add_floats(Handlers& h) {
   h["div.approx.f32"] = h["div.full.f32"] = binary<float, Div>;
   h["div.approx.ftz.f32"] = h["div.full.ftz.f32"] = flushing2<Div>;
   h["rsqrt.approx.f64"] = unary<double, Rsqrt>;
-  h["rcp.approx.ftz.f64"] = unary<double, Rcp>;
+  h["rsqrt.approx.ftz.f64"] = gross<Rsqrt>;
+  h["rcp.approx.ftz.f64"] = gross<Rcp>;
 }
 
 }  // namespace ptx

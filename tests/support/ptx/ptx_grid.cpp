@@ -14,7 +14,7 @@ namespace {
 /// A thread that has executed so many instructions waits for something that never happens.
 constexpr std::uint64_t most_instructions = 2'000'000'000;
 
-/// Slots of a stack beyond the kernel's frame.
+/// Slots of a stack beyond the frame of a kernel that calls functions.
 constexpr std::size_t spare_slots = 16384;
 
 constexpr std::uint64_t never_written = 0xa5a5'a5a5'a5a5'a5a5;
@@ -52,7 +52,8 @@ class Runner {
       : launch_(launch), block_{.launch = launch, .threads = volume(launch.block)} {
     const Program& program = *launch.program;
     threads_.resize(program.stops ? block_.threads : 1);
-    const std::size_t slots = program.kernel->image.size() + spare_slots;
+    const std::size_t slots =
+        program.kernel->image.size() + (program.functions.size() > 1 ? spare_slots : 0);
     for (Thread& thread : threads_) {
       thread.block = &block_;
       thread.stack = std::make_unique_for_overwrite<std::uint64_t[]>(slots);

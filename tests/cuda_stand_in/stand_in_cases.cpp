@@ -1,0 +1,12 @@
+// All cases of the stand-in for CUDA, compiled as one file by nvcc.
+#include "test_copies.cpp"
+#include "test_device_code.cpp"
+#include "test_errors.cpp"
+#include "test_graphs.cpp"
+#include "test_host_guard.cpp"
+#include "test_matmul.cpp"
+#include "test_memory.cpp"
+#include "test_ordering.cpp"
+#include "test_recorder.cpp"
+#include "test_settings.cpp"
+#include "test_threads.cpp"

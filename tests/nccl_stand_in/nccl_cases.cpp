@@ -1,0 +1,10 @@
+// All cases of the stand-in for NCCL, compiled as one file by nvcc.
+#include "test_agreement.cpp"
+#include "test_buffers.cpp"
+#include "test_communicators.cpp"
+#include "test_failures.cpp"
+#include "test_graphs.cpp"
+#include "test_groups.cpp"
+#include "test_non_blocking.cpp"
+#include "test_order.cpp"
+#include "test_reductions.cpp"
