@@ -18,6 +18,7 @@
 // Kernels
 #include <cleave/kernels/cuda/add_rows_cuda.hpp>
 #include <cleave/kernels/cuda/arg_reduce_dim_cuda.hpp>
+#include <cleave/kernels/cuda/attention_cuda.hpp>
 #include <cleave/kernels/cuda/class_losses_cuda.hpp>
 #include <cleave/kernels/cuda/exact_sums_cuda.hpp>
 #if CLEAVE_HAS_CUFFT

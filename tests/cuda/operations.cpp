@@ -1,5 +1,6 @@
 // The cases of operations and optimizers on GPUs.
 #include "../nn/test_optimizers.cpp"
+#include "../ops/attention/test_attention_on_device.cpp"
 #include "../ops/elementwise/test_in_place.cpp"
 #include "../ops/elementwise/test_map.cpp"
 #include "../ops/elementwise/test_pointwise.cpp"

@@ -166,7 +166,7 @@ const T& element_of(const Strided<const T>& x, const index_t* index, index_t r) 
 /// @param k,v         [b.., m, d] and [b.., m, e], m > 0, likewise
 /// @cost              scratch memory for one block of products
 template <class Mask, class T>
-void attention(const Mask& mask, const Strided<T>& y, const Strided<T>& logarithms,
+void attention(On<Host>, const Mask& mask, const Strided<T>& y, const Strided<T>& logarithms,
                const Strided<const T>& q, const Strided<const T>& k, const Strided<const T>& v) {
   const int row = q.extents.dims - 2;
   const index_t n = q.extents[row];
@@ -254,7 +254,7 @@ struct HeadGradients {
 /// @cost              one product of queries and keys for the weights, one for each of dq, dk and
 ///                    dv, and one more for dq or dk. Scratch memory for two blocks of products
 template <class Mask, class T>
-void attention_gradients(const Mask& mask, const AttentionGradients<T>& out,
+void attention_gradients(On<Host>, const Mask& mask, const AttentionGradients<T>& out,
                          const Strided<const T>& g, const Strided<const T>& slopes,
                          const Strided<const T>& logarithms, const Strided<const T>& q,
                          const Strided<const T>& k, const Strided<const T>& v) {

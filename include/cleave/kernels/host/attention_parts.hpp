@@ -31,7 +31,7 @@ void each_numbered_head(Shape extents, const F& f) {
 /// @param q     [b.., g.., n, d], any strides
 /// @param k     [b.., m, d], likewise; m may be 0
 template <class Mask, class T>
-void attention_largest(const Mask& mask, const Strided<T>& out, const Strided<const T>& q,
+void attention_largest(On<Host>, const Mask& mask, const Strided<T>& out, const Strided<const T>& q,
                        const Strided<const T>& k) {
   std::fill_n(out.data, out.extents.product(), -std::numeric_limits<T>::infinity());
   const detail::Scratch<T> products(detail::query_block * detail::key_block);
@@ -56,7 +56,7 @@ void attention_largest(const Mask& mask, const Strided<T>& out, const Strided<co
 /// @param totals  [b.., g.., n], likewise
 /// @param shifts  [b.., g.., n], any strides
 template <class Mask, class T>
-void attention_sums(const Mask& mask, const Strided<T>& y, const Strided<T>& totals,
+void attention_sums(On<Host>, const Mask& mask, const Strided<T>& y, const Strided<T>& totals,
                     const Strided<const T>& shifts, const Strided<const T>& q,
                     const Strided<const T>& k, const Strided<const T>& v) {
   std::fill_n(y.data, y.extents.product(), T(0));

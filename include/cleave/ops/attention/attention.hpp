@@ -144,9 +144,9 @@ constexpr void require_attention() {
 /// @return   [b.., g.., n, e]
 /// @cost     computed by blocks of queries and keys, with memory for q, the result and one block; a
 ///           gradient recomputes the weights. If keys are sharded along their sequence, the
-///           products of queries and keys are computed twice. On GPUs, if q, k or v are sharded in
-///           their last dimension, and for second derivatives, memory for several times n · m
-///           numbers per head
+///           products of queries and keys are computed twice. If q, k or v are sharded in their
+///           last dimension, and for second derivatives, memory for several times n · m numbers per
+///           head
 /// @collective every rank of the mesh, if keys are sharded along their sequence, or an operand has
 ///           to be redistributed
 /// @throws Error if the extents of q, k and v do not match, or there are queries but no keys

@@ -32,11 +32,11 @@ struct AttentionLargest {
                                   "->", head_letters(dims[0], "i"));
   }
   template <class T>
-  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
+  static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
                      const kernels::Strided<const T>& q, const kernels::Strided<const T>& k,
                      const auto&... mask) {
-    kernels::attention_largest(
-        cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...), y, q, k);
+    attention_largest(on, cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...),
+                      y, q, k);
   }
 };
 
@@ -57,13 +57,12 @@ struct AttentionSums {
                                   head_letters(dims[1], "iv,"), head_letters(dims[1], "i"));
   }
   template <class T>
-  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
+  static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
                      const kernels::Strided<T>& totals, const kernels::Strided<const T>& shifts,
                      const kernels::Strided<const T>& q, const kernels::Strided<const T>& k,
                      const kernels::Strided<const T>& v, const auto&... mask) {
-    kernels::attention_sums(
-        cleave::detail::attention_mask<IsCausal>(task.in[1], task.in[2], mask...), y, totals,
-        shifts, q, k, v);
+    attention_sums(on, cleave::detail::attention_mask<IsCausal>(task.in[1], task.in[2], mask...), y,
+                   totals, shifts, q, k, v);
   }
 };
 

@@ -1,5 +1,5 @@
-// The building blocks of attention. On the host, where a rank holds all keys of its batches: by
-// blocks, without storing the products of all queries and keys. Otherwise: whole-array products.
+// The building blocks of attention. Where a rank holds all keys of its batches: by blocks, without
+// storing the products of all queries and keys. Otherwise: whole-array products.
 #pragma once
 
 #include <array>
@@ -120,12 +120,11 @@ constexpr auto attention_scores(const Q& q, const K& k, const M& mask) {
   else return add(scores, mask);
 }
 
-/// `whole(q, k, v)` where operands are on the host and the dimensions of the masks are not sharded,
-/// else `parts(q, k, v)`.
+/// `whole(q, k, v)` where the dimensions of the masks are not sharded, else `parts(q, k, v)`.
 template <unsigned OfQueries, unsigned OfKeysAndValues, class Q, class K, class V>
 constexpr auto by_keys(const Q& q, const K& k, const V& v, const auto& whole, const auto& parts) {
-  if constexpr (!(is_on_host<Q> && may_be_whole<OfQueries, Q>() &&
-                  may_be_whole<OfKeysAndValues, K>() && may_be_whole<OfKeysAndValues, V>())) {
+  if constexpr (!(may_be_whole<OfQueries, Q>() && may_be_whole<OfKeysAndValues, K>() &&
+                  may_be_whole<OfKeysAndValues, V>())) {
     return parts(q, k, v);
   } else if constexpr (call_level<Q> == 2 && call_level<K> == 2 && call_level<V> == 2) {
     return q.is_whole(OfQueries) && k.is_whole(OfKeysAndValues) && v.is_whole(OfKeysAndValues)
@@ -198,12 +197,12 @@ struct AttentionByBlocks : WithAttentionGradients<IsCausal> {
                                   head_letters(dims[0], "iv,"), head_letters(dims[0], "i"));
   }
   template <class T>
-  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& y,
+  static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
                      const kernels::Strided<T>& logarithms, const kernels::Strided<const T>& q,
                      const kernels::Strided<const T>& k, const kernels::Strided<const T>& v,
                      const auto&... mask) {
-    kernels::attention(cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...), y,
-                       logarithms, q, k, v);
+    attention(on, cleave::detail::attention_mask<IsCausal>(task.in[0], task.in[1], mask...), y,
+              logarithms, q, k, v);
   }
 };
 
@@ -233,14 +232,14 @@ struct AttentionSlopeByBlocks {
         I == 0 ? head_letters(dims[0], "ik") : head_letters(dims[4], I == 1 ? "jk" : "jv"));
   }
   template <class T>
-  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& out,
+  static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& out,
                      const auto& g, const auto& slopes, const auto& logarithms, const auto& q,
                      const auto& k, const auto& v, const auto&... mask) {
     kernels::AttentionGradients<T> gradients;
     (I == 0 ? gradients.q : I == 1 ? gradients.k : gradients.v) = out;
-    kernels::attention_gradients(
-        cleave::detail::attention_mask<IsCausal>(task.in[3], task.in[4], mask...), gradients, g,
-        slopes, logarithms, q, k, v);
+    attention_gradients(on,
+                        cleave::detail::attention_mask<IsCausal>(task.in[3], task.in[4], mask...),
+                        gradients, g, slopes, logarithms, q, k, v);
   }
 };
 
@@ -258,10 +257,10 @@ struct AttentionSlopesByBlocks {
                                   head_letters(dims[4], "jk,"), head_letters(dims[4], "jv"));
   }
   template <class T>
-  static void kernel(const kernels::On<Host>&, const Task& task, const kernels::Strided<T>& q,
+  static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& q,
                      const kernels::Strided<T>& k, const kernels::Strided<T>& v, const auto&... x) {
-    kernels::attention_gradients(cleave::detail::attention_mask<IsCausal>(task.in[3], task.in[4]),
-                                 kernels::AttentionGradients<T>{q, k, v}, x...);
+    attention_gradients(on, cleave::detail::attention_mask<IsCausal>(task.in[3], task.in[4]),
+                        kernels::AttentionGradients<T>{q, k, v}, x...);
   }
 };
 
