@@ -22,22 +22,26 @@ std::optional<I> for_indexed_rows(const Strided<const I>& indices, const Strided
                                   const Strided<T>& table, const RowRange& range,
                                   const Visit& visit) {
   std::optional<I> wrong;
-  Shape at = Shape::filled(indices.extents.dims, 0);
-  const index_t count = indices.extents.product();
-  for (index_t i = 0; i < count; ++i) {
-    index_t from = 0, to = 0;
-    for (int d = 0; d < at.dims; ++d) {
-      from += at[d] * indices.strides[d];
-      to += at[d] * values.strides[d];
+  const int last = indices.extents.dims - 1;  // the inner loop; a single index has none
+  const index_t count = last < 0 ? 1 : indices.extents[last];
+  const index_t step = last < 0 ? 0 : indices.strides[last];
+  const index_t next = last < 0 ? 0 : values.strides[last];
+  Shape outer = indices.extents;
+  outer.dims = last < 0 ? 0 : last;
+  if (indices.extents.product() == 0) return wrong;
+  Shape at = Shape::filled(outer.dims, 0);
+  do {
+    index_t from = cleave::detail::offset_of(at, indices.strides);
+    index_t to = cleave::detail::offset_of(at, values.strides);
+    for (index_t i = 0; i < count; ++i, from += step, to += next) {
+      const I index = indices.data[from];
+      if (!range.has(index_t(index)) && !wrong) wrong = index;
+      const index_t row = index_t(index) - range.first;
+      const bool found = row >= 0 && row < table.extents[0];
+      visit(place_behind(values.data, to),
+            found ? place_behind(table.data, row * table.strides[0]) : nullptr);
     }
-    const I index = indices.data[from];
-    if (!range.has(index_t(index)) && !wrong) wrong = index;
-    const index_t row = index_t(index) - range.first;
-    const bool found = row >= 0 && row < table.extents[0];
-    visit(place_behind(values.data, to),
-          found ? place_behind(table.data, row * table.strides[0]) : nullptr);
-    next_index(indices.extents, at);
-  }
+  } while (next_index(outer, at));
   return wrong;
 }
 
@@ -92,6 +96,10 @@ std::optional<I> gather_rows(On<Host>, const Strided<const T>& table,
   const Shape extents = detail::behind(table.extents, 1);
   const Shape from = detail::behind(table.strides, 1);
   const Shape to = detail::behind(out.strides, indices.extents.dims);
+  if (extents.product() == 1)
+    return detail::for_indexed_rows(indices, out, table, range, [](T* row, const T* found) {
+      *row = found != nullptr ? *found : T(0);
+    });
   return detail::for_indexed_rows(indices, out, table, range, [&](T* row, const T* found) {
     const View view{row, dtype_of<T>(), extents, to};
     if (found != nullptr) strided_copy(ConstView{found, dtype_of<T>(), extents, from}, view);
@@ -113,6 +121,10 @@ std::optional<I> scatter_add_rows(On<Host>, const Strided<const T>& values,
   const Shape extents = detail::behind(table.extents, 1);
   const Shape from = detail::behind(values.strides, indices.extents.dims);
   const Shape to = detail::behind(table.strides, 1);
+  if (extents.product() == 1)
+    return detail::for_indexed_rows(indices, values, table, range, [](const T* row, T* found) {
+      if (found != nullptr) *found = plus(*found, *row);
+    });
   return detail::for_indexed_rows(indices, values, table, range, [&](const T* row, T* found) {
     if (found != nullptr) detail::add_row(row, from, found, to, extents);
   });
