@@ -113,11 +113,11 @@ TEST_CASE("long runs are written and read in place, also of blocks and by replic
   on_ranks({1, 4}, [](World& world) {
     const index_t n = world.size() == 4 ? 2 : 1;
     const auto mesh = init_device_mesh<row, col>(world, {n, n});
-    const auto x = numbered<float, 3>({3, 2, 34000});  // a run of 17000 floats is 68 kB
+    const auto x = numbered<float, 3>({3, 2, 140000});  // a run of 70000 floats is 280 kB
     check<Placements<Shard<2>, Replicate>, Placements<BlockCyclic<1, 1>, Shard<0>>>(
-        world, mesh, x, "<f4", "(3, 2, 34000)");
-    check<Placements<BlockCyclic<0, 2>, Replicate>, Placements<Replicate, BlockCyclic<2, 17000>>>(
-        world, mesh, x, "<f4", "(3, 2, 34000)");
+        world, mesh, x, "<f4", "(3, 2, 140000)");
+    check<Placements<BlockCyclic<0, 2>, Replicate>, Placements<Replicate, BlockCyclic<2, 70000>>>(
+        world, mesh, x, "<f4", "(3, 2, 140000)");
   });
 }
 

@@ -85,13 +85,15 @@ class File {
   template <Element T, int Rank, class Mesh, PlacementType... P>
     requires is_device_mesh<Mesh>
   auto read(const std::string& name, const Mesh& mesh, Placements<P...> placements) const {
+    Dataset found;
     return detail::read_dtensor<T, Rank>(
         file_.get(), "hdf5::File::read", mesh, placements,
         [&](const Layout& layout) {
-          return detail::find_hdf5(*file_, name, dtype_of<T>(), Rank, layout, mesh.state());
+          found = detail::find_hdf5(*file_, name, dtype_of<T>(), Rank, layout, mesh.state());
+          return found.shape;
         },
         [&](const detail::PartOfArray& part, const View& dense) {
-          detail::read_hdf5(*file_, name, part, dense);
+          detail::read_hdf5(*file_, name, part, dense, found.chunk.dims > 0);
         });
   }
   template <Element T, int Rank, class Mesh, PlacementType... P>

@@ -60,7 +60,7 @@ Tensor<typename X::value_type, X::dims> read_npy_part(const std::string& path,
 /// @param x          any placements without Partial; replicas share the work
 /// @collective       every rank of the mesh
 /// @cost             writes each element once. Where a rank's runs of contiguous bytes are shorter
-///                   than 64 KiB, a redistribution to rows first
+///                   than 256 KiB, a redistribution to rows first
 /// @throws Error     on every rank, with the path, if one cannot write; `path`.partial is removed
 template <class T, int Rank, class Mesh, class P>
 void save_npy(const std::string& path, const DTensor<T, Rank, Mesh, P>& x) {

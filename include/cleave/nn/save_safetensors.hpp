@@ -16,9 +16,8 @@ namespace cleave::nn {
 ///
 /// @param name       of the array in the file
 /// @collective       every rank of the mesh
-/// @cost             as `save_npy`: each element is written once, in runs of at least 64 KiB, if
-/// need
-///                   be after a redistribution to rows
+/// @cost             as `save_npy`: each element is written once, in runs of at least 256 KiB, if
+///                   need be after a redistribution to rows
 /// @throws Error     on every rank, with the path, if one cannot write; `path`.partial is removed
 template <class T, int Rank, class Mesh, class P>
 void save_safetensors(const std::string& path, const std::string& name,

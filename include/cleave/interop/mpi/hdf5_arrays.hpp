@@ -180,9 +180,9 @@ inline hdf5::Dataset dataset_hdf5(Hdf5File& file, const std::string& name) {
   return found;
 }
 
-/// The shape of an array that must have this type and number of dimensions.
-inline Shape find_hdf5(Hdf5File& file, const std::string& name, DType dtype, int dims,
-                       const Layout& layout, const MeshState& mesh) {
+/// What the file says of an array that must have this type and number of dimensions.
+inline hdf5::Dataset find_hdf5(Hdf5File& file, const std::string& name, DType dtype, int dims,
+                               const Layout& layout, const MeshState& mesh) {
   const auto call = file.called("hdf5::File::read", name, {}, to_string(layout));
   file.meet(call, {std::uint64_t(dtype), std::uint64_t(dims)});
   file.require_open(call);
@@ -197,26 +197,24 @@ inline Shape find_hdf5(Hdf5File& file, const std::string& name, DType dtype, int
       throw Error("HDF5", "it has " + std::to_string(found.shape.dims) + " dimensions " +
                               to_string(found.shape) + ", not " + std::to_string(dims));
   });
-  return found.shape;
+  return found;
 }
 
-/// @pre find_hdf5 has returned the shape
+/// @pre find_hdf5 has returned the shape, and whether it has chunks
 inline void read_hdf5(Hdf5File& file, const std::string& name, const PartOfArray& part,
-                      const View& dense) {
+                      const View& dense, bool is_chunked) {
   const auto call =
       file.called("hdf5::File::read", name, to_string(part.shape), to_string(part.layout));
-  bool is_chunked = false;
-  file.attempt(call, [&] { is_chunked = describe_hdf5(file, name).chunk.dims > 0; });
   auto* data = static_cast<std::byte*>(dense.data);
   hdf5_transfer(
       file, call, part, dense.dtype, true, is_chunked, is_chunked,
       [&](hid_t dataset, hid_t type, hid_t memory, hid_t space, hid_t list, std::size_t first) {
         hdf5_check(H5Dread(dataset, type, memory, space, list, data + first), "H5Dread");
       });
+  if (dense.dtype != DType::boolean) return;
   file.attempt(call, [&] {
     const auto* bytes = static_cast<const unsigned char*>(dense.data);
-    if (dense.dtype == DType::boolean &&
-        std::any_of(bytes, bytes + dense.size(), [](unsigned byte) { return byte > 1; }))
+    if (std::any_of(bytes, bytes + dense.size(), [](unsigned byte) { return byte > 1; }))
       throw Error("HDF5", "it has a bool that is neither 0 nor 1");
   });
 }
