@@ -129,7 +129,6 @@ struct Thread {
   const Function* function = nullptr;
   Block* block = nullptr;
   State state = State::ended;
-  bool carry = false;
   std::uint32_t number = 0;  ///< within the block
   std::uint64_t executed = 0;
   std::vector<Frame> callers{};

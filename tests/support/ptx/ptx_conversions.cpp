@@ -87,12 +87,6 @@ void saturate(Thread& t, I i) {
   const float x = t.get<float>(i.slot[1]);
   t.set<float>(i.slot[0], x > 0 ? std::min(x, 1.0f) : 0.0f);
 }
-template <class S>
-void pair_of_floats(Thread& t, I i) {  // the first source is the upper half
-  const S high = S::nearest(t.get<float>(i.slot[1])), low = S::nearest(t.get<float>(i.slot[2]));
-  t.set<std::uint32_t>(i.slot[0], std::uint32_t(high.bits) << 16 | low.bits);
-}
-
 template <class From>
 void add_from(Handlers& h, const std::string& from) {
   const auto name = [&](const char* to) { return std::string("cvt.") + to + '.' + from; };
@@ -124,55 +118,15 @@ void add_from(Handlers& h, const std::string& from) {
 
 // Comparisons: ordered ones are false if an operand is NaN, unordered ones (the names that end in
 // u) are true.
-struct Eq {
-  template <class T>
-  bool operator()(T a, T b) {
-    return a == b;
-  }
-};
-struct Ne {
-  template <class T>
-  bool operator()(T a, T b) {
-    return a < b || a > b;
-  }
-};
-struct Lt {
-  template <class T>
-  bool operator()(T a, T b) {
-    return a < b;
-  }
-};
-struct Le {
-  template <class T>
-  bool operator()(T a, T b) {
-    return a <= b;
-  }
-};
-struct Gt {
-  template <class T>
-  bool operator()(T a, T b) {
-    return a > b;
-  }
-};
-struct Ge {
-  template <class T>
-  bool operator()(T a, T b) {
-    return a >= b;
-  }
-};
-struct Num {
-  template <class T>
-  bool operator()(T a, T b) {
-    return a == a && b == b;
-  }
-};
-template <class F>
-struct Unless {
-  template <class T>
-  bool operator()(T a, T b) {
-    return !F{}(a, b);
-  }
-};
+constexpr auto equal = [](auto a, auto b) { return a == b; };
+constexpr auto unequal = [](auto a, auto b) { return a < b || a > b; };
+constexpr auto less = [](auto a, auto b) { return a < b; };
+constexpr auto less_or_equal = [](auto a, auto b) { return a <= b; };
+constexpr auto greater = [](auto a, auto b) { return a > b; };
+constexpr auto greater_or_equal = [](auto a, auto b) { return a >= b; };
+constexpr auto both_numbers = [](auto a, auto b) { return a == a && b == b; };
+template <auto F>
+constexpr auto unless = [](auto a, auto b) { return !F(a, b); };
 
 template <class T>
 struct Compared {
@@ -195,40 +149,40 @@ void combine(Thread& t, I i, bool result) {
   if (i.count == 2) t.slots[i.slot[1]] = second;
 }
 
-template <class T, class F>
+template <class T, auto F>
 void compare(Thread& t, I i) {
   const auto* from = i.slot + i.count;
-  combine(t, i, F{}(Compared<T>::of(t.get<T>(from[0])), Compared<T>::of(t.get<T>(from[1]))));
+  combine(t, i, F(Compared<T>::of(t.get<T>(from[0])), Compared<T>::of(t.get<T>(from[1]))));
 }
 
-template <class T, class F>
+template <class T, auto F>
 void add_comparison(Handlers& h, const std::string& name, const std::string& type) {
   h["setp." + name + type] = compare<T, F>;
 }
 template <class T>
 void add_equality(Handlers& h, const std::string& type) {
-  add_comparison<T, Eq>(h, "eq", type);
-  add_comparison<T, Ne>(h, "ne", type);
+  add_comparison<T, equal>(h, "eq", type);
+  add_comparison<T, unequal>(h, "ne", type);
 }
 template <class T>
 void add_ordered(Handlers& h, const std::string& type) {
   add_equality<T>(h, type);
-  add_comparison<T, Lt>(h, "lt", type);
-  add_comparison<T, Le>(h, "le", type);
-  add_comparison<T, Gt>(h, "gt", type);
-  add_comparison<T, Ge>(h, "ge", type);
+  add_comparison<T, less>(h, "lt", type);
+  add_comparison<T, less_or_equal>(h, "le", type);
+  add_comparison<T, greater>(h, "gt", type);
+  add_comparison<T, greater_or_equal>(h, "ge", type);
 }
 template <class T>
 void add_unordered(Handlers& h, const std::string& type) {
   add_ordered<T>(h, type);
-  add_comparison<T, Unless<Ne>>(h, "equ", type);
-  add_comparison<T, Unless<Eq>>(h, "neu", type);
-  add_comparison<T, Unless<Ge>>(h, "ltu", type);
-  add_comparison<T, Unless<Gt>>(h, "leu", type);
-  add_comparison<T, Unless<Le>>(h, "gtu", type);
-  add_comparison<T, Unless<Lt>>(h, "geu", type);
-  add_comparison<T, Num>(h, "num", type);
-  add_comparison<T, Unless<Num>>(h, "nan", type);
+  add_comparison<T, unless<unequal>>(h, "equ", type);
+  add_comparison<T, unless<equal>>(h, "neu", type);
+  add_comparison<T, unless<greater_or_equal>>(h, "ltu", type);
+  add_comparison<T, unless<greater>>(h, "leu", type);
+  add_comparison<T, unless<less_or_equal>>(h, "gtu", type);
+  add_comparison<T, unless<less>>(h, "geu", type);
+  add_comparison<T, both_numbers>(h, "num", type);
+  add_comparison<T, unless<both_numbers>>(h, "nan", type);
 }
 
 }  // namespace
@@ -247,8 +201,6 @@ void add_conversions(Handlers& h) {
   add_from<float>(h, "f32");
   add_from<double>(h, "f64");
   h["cvt.sat.f32.f32"] = saturate;
-  h["cvt.rn.f16x2.f32"] = pair_of_floats<Half>;
-  h["cvt.rn.bf16x2.f32"] = pair_of_floats<BFloat>;
 }
 
 void add_comparisons(Handlers& h) {

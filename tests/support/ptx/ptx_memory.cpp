@@ -5,7 +5,6 @@
 
 #include "ptx_decode.hpp"
 #include "ptx_grid.hpp"
-#include "ptx_numbers.hpp"
 
 namespace ptx {
 namespace {
@@ -116,106 +115,41 @@ void store(Thread& t, I i) {
 }
 
 // Operands: [old value,] value[, second value]; `mode` is 1 if the old value is kept.
-template <class T, class F>
+template <class T, auto F>
 void atomic(Thread& t, I i) {
   std::byte* at = locate(t, i, sizeof(T), Use::atomic);
   T old;
   std::memcpy(&old, at, sizeof(T));
-  const T fresh = T(F{}(old, t.get<T>(i.slot[i.mode]), t.get<T>(i.slot[i.mode + 1])));
+  const T fresh = T(F(old, t.get<T>(i.slot[i.mode]), t.get<T>(i.slot[i.mode + 1])));
   std::memcpy(at, &fresh, sizeof(T));
   if (i.mode == 1) t.set(i.slot[0], old);
 }
 
-struct Add {
-  template <class T>
-  T operator()(T old, T x, T) {
-    if constexpr (std::is_integral_v<T>)
-      return T(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(x));
-    else return old + x;
-  }
+constexpr auto sum = []<class T>(T old, T x, T) {
+  if constexpr (std::is_integral_v<T>)
+    return T(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(x));
+  else return old + x;
 };
-struct Exchange {
-  template <class T>
-  T operator()(T, T x, T) {
-    return x;
-  }
-};
-struct CompareExchange {
-  template <class T>
-  T operator()(T old, T x, T y) {
-    return old == x ? y : old;
-  }
-};
-struct Min {
-  template <class T>
-  T operator()(T old, T x, T) {
-    return x < old ? x : old;
-  }
-};
-struct Max {
-  template <class T>
-  T operator()(T old, T x, T) {
-    return x > old ? x : old;
-  }
-};
-struct And {
-  template <class T>
-  T operator()(T old, T x, T) {
-    return old & x;
-  }
-};
-struct Or {
-  template <class T>
-  T operator()(T old, T x, T) {
-    return old | x;
-  }
-};
-struct Xor {
-  template <class T>
-  T operator()(T old, T x, T) {
-    return old ^ x;
-  }
-};
-struct Increment {
-  template <class T>
-  T operator()(T old, T x, T) {
-    return old >= x ? 0 : old + 1;
-  }
-};
-struct Decrement {
-  template <class T>
-  T operator()(T old, T x, T) {
-    return old == 0 || old > x ? x : old - 1;
-  }
-};
-template <class S>
-struct AddShort {
-  S operator()(S old, S x, S) { return S::nearest(old.value() + x.value()); }
-};
-template <class S>
-struct Two {
-  S each[2];
-};
-template <class S>
-struct AddTwo {
-  Two<S> operator()(Two<S> old, Two<S> x, Two<S>) {
-    return {AddShort<S>{}(old.each[0], x.each[0], {}), AddShort<S>{}(old.each[1], x.each[1], {})};
-  }
-};
-
+constexpr auto exchanged = [](auto, auto x, auto) { return x; };
+constexpr auto compared = [](auto old, auto x, auto y) { return old == x ? y : old; };
+constexpr auto least = [](auto old, auto x, auto) { return x < old ? x : old; };
+constexpr auto most = [](auto old, auto x, auto) { return x > old ? x : old; };
+constexpr auto conjunction = [](auto old, auto x, auto) { return old & x; };
+constexpr auto disjunction = [](auto old, auto x, auto) { return old | x; };
+constexpr auto difference_of_bits = [](auto old, auto x, auto) { return old ^ x; };
 template <class T>
 void add_bitwise(Handlers& h, const std::string& type) {
-  h["exch" + type] = atomic<T, Exchange>;
-  h["cas" + type] = atomic<T, CompareExchange>;
-  h["and" + type] = atomic<T, And>;
-  h["or" + type] = atomic<T, Or>;
-  h["xor" + type] = atomic<T, Xor>;
+  h["exch" + type] = atomic<T, exchanged>;
+  h["cas" + type] = atomic<T, compared>;
+  h["and" + type] = atomic<T, conjunction>;
+  h["or" + type] = atomic<T, disjunction>;
+  h["xor" + type] = atomic<T, difference_of_bits>;
 }
 template <class T>
 void add_numeric(Handlers& h, const std::string& type) {
-  h["add" + type] = atomic<T, Add>;
-  h["min" + type] = atomic<T, Min>;
-  h["max" + type] = atomic<T, Max>;
+  h["add" + type] = atomic<T, sum>;
+  h["min" + type] = atomic<T, least>;
+  h["max" + type] = atomic<T, most>;
 }
 
 const Handlers& atomics() {
@@ -227,15 +161,8 @@ const Handlers& atomics() {
     add_numeric<std::uint32_t>(h, ".u32");
     add_numeric<std::int64_t>(h, ".s64");
     add_numeric<std::uint64_t>(h, ".u64");
-    h["cas.b16"] = atomic<std::uint16_t, CompareExchange>;
-    h["inc.u32"] = atomic<std::uint32_t, Increment>;
-    h["dec.u32"] = atomic<std::uint32_t, Decrement>;
-    h["add.f32"] = atomic<float, Add>;
-    h["add.f64"] = atomic<double, Add>;
-    h["add.noftz.f16"] = atomic<Half, AddShort<Half>>;
-    h["add.noftz.bf16"] = atomic<BFloat, AddShort<BFloat>>;
-    h["add.noftz.f16x2"] = atomic<Two<Half>, AddTwo<Half>>;
-    h["add.noftz.bf16x2"] = atomic<Two<BFloat>, AddTwo<BFloat>>;
+    h["add.f32"] = atomic<float, sum>;
+    h["add.f64"] = atomic<double, sum>;
     return h;
   }();
   return all;

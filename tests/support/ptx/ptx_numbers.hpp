@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -44,18 +43,5 @@ struct Short {
 
 using Half = Short<10>;
 using BFloat = Short<7>;
-
-/// a * b + c of 16-bit numbers, to be rounded to 16 bits: the sum in double precision is rounded to
-/// odd, so that a second rounding gives the nearest number (Boldo and Melquiond, "Emulation of FMA
-/// and correctly rounded sums", 2008). The product is exact.
-inline double fused_to_odd(double a, double b, double c) {
-  const double product = a * b;
-  const double sum = product + c;
-  if (!std::isfinite(sum)) return sum;
-  const double back = sum - product;
-  const double error = (product - (sum - back)) + (c - back);
-  if (error == 0 || (std::bit_cast<std::uint64_t>(sum) & 1) != 0) return sum;
-  return std::nextafter(sum, error > 0 ? HUGE_VAL : -HUGE_VAL);
-}
 
 }  // namespace ptx

@@ -1,33 +1,13 @@
 // Barriers, and exchanges between the threads of a warp (sections 9.7.9.6, 9.7.13).
 //
 // All threads of the mask stop at such an instruction; then it is executed for all of them.
-#include <algorithm>
-
 #include "ptx_decode.hpp"
 #include "ptx_grid.hpp"
 
 namespace ptx {
 namespace {
 
-enum Mode : std::uint8_t {
-  shuffle_up,
-  shuffle_down,
-  shuffle_xor,
-  shuffle_index,
-  vote_all,
-  vote_any,
-  vote_uniform,
-  vote_ballot,
-  reduce_add,
-  reduce_and,
-  reduce_or,
-  reduce_xor,
-  reduce_min_signed,
-  reduce_max_signed,
-  reduce_min,
-  reduce_max,
-  synchronize
-};
+enum Mode : std::uint8_t { shuffle_up, shuffle_down, shuffle_xor, shuffle_index, synchronize };
 
 const Instruction& pending(const Thread& t) { return t.next[-1]; }
 
@@ -60,39 +40,6 @@ void shuffle(Thread& t, std::uint32_t lane, std::span<const Lane> lanes, Mode mo
   if (i.count == 6) t.slots[i.slot[1]] = inside ? 1 : 0;
 }
 
-std::uint64_t combined(std::span<const Lane> lanes, Mode mode) {
-  std::uint32_t all = 0xffffffff, any = 0, differ = 0, ballot = 0, sum = 0;
-  std::uint32_t least = 0xffffffff, most = 0;
-  std::int32_t least_signed = 0x7fffffff, most_signed = -0x7fffffff - 1;
-  for (std::size_t k = 0; k < lanes.size(); ++k) {
-    if (lanes[k].thread == nullptr) continue;
-    const std::uint32_t x = lanes[k].value;
-    all &= x;
-    any |= x;
-    differ ^= x;
-    ballot |= (x & 1) << k;
-    sum += x;
-    least = std::min(least, x);
-    most = std::max(most, x);
-    least_signed = std::min(least_signed, std::int32_t(x));
-    most_signed = std::max(most_signed, std::int32_t(x));
-  }
-  switch (mode) {
-    case vote_all: return all & 1;
-    case vote_any: return any & 1;
-    case vote_uniform: return (all & 1) == (any & 1);
-    case vote_ballot: return ballot;
-    case reduce_add: return sum;
-    case reduce_and: return all;
-    case reduce_or: return any;
-    case reduce_xor: return differ;
-    case reduce_min: return least;
-    case reduce_max: return most;
-    case reduce_min_signed: return std::uint32_t(least_signed);
-    default: return std::uint32_t(most_signed);
-  }
-}
-
 bool complete(std::span<Thread> warp, const Thread& first) {
   const std::uint32_t mask = mask_of(first);
   for (std::size_t k = 0; k < 32; ++k) {
@@ -106,15 +53,9 @@ bool complete(std::span<Thread> warp, const Thread& first) {
 
 const std::unordered_map<std::string, Mode>& modes() {
   static const std::unordered_map<std::string, Mode> names = {
-      {"shfl.sync.up.b32", shuffle_up},          {"shfl.sync.down.b32", shuffle_down},
-      {"shfl.sync.bfly.b32", shuffle_xor},       {"shfl.sync.idx.b32", shuffle_index},
-      {"vote.sync.all.pred", vote_all},          {"vote.sync.any.pred", vote_any},
-      {"vote.sync.uni.pred", vote_uniform},      {"vote.sync.ballot.b32", vote_ballot},
-      {"redux.sync.add.s32", reduce_add},        {"redux.sync.add.u32", reduce_add},
-      {"redux.sync.and.b32", reduce_and},        {"redux.sync.or.b32", reduce_or},
-      {"redux.sync.xor.b32", reduce_xor},        {"redux.sync.min.s32", reduce_min_signed},
-      {"redux.sync.max.s32", reduce_max_signed}, {"redux.sync.min.u32", reduce_min},
-      {"redux.sync.max.u32", reduce_max},        {"bar.warp.sync", synchronize},
+      {"shfl.sync.up.b32", shuffle_up},    {"shfl.sync.down.b32", shuffle_down},
+      {"shfl.sync.bfly.b32", shuffle_xor}, {"shfl.sync.idx.b32", shuffle_index},
+      {"bar.warp.sync", synchronize},
   };
   return names;
 }
@@ -138,7 +79,6 @@ void exchange(std::span<Thread> warp) {
       Thread* const thread = lanes[k].thread;
       if (thread == nullptr) continue;
       if (mode <= shuffle_index) shuffle(*thread, std::uint32_t(k), lanes, mode);
-      else if (mode != synchronize) thread->slots[pending(*thread).slot[0]] = combined(lanes, mode);
     }
     for (const Lane& lane : lanes)
       if (lane.thread != nullptr) lane.thread->state = State::running;
