@@ -7,8 +7,8 @@ Headers that depend on a feature are compiled with the features of the build and
 for users and those of the compiled mode are also compiled with CLEAVE_COMPILED=1. Headers of the
 CUDA side need CUDA_ROOT; those that contain kernels, and headers that include them, need nvcc.
 
-g++ shows that a header needs nothing else, using the tests' stand-in for CUDA for headers with
-kernels. It reads a chain of headers in one file, each of which includes the one before: so what
+g++ shows that a header needs nothing else; for headers with kernels, device_code/ declares what
+nvcc provides. It reads a chain of headers in one file, each of which includes the one before: so what
 precedes a header is only what it includes itself. If a chain does not compile, each of its headers
 is compiled alone. nvcc, which reads a file twice, as device code and as host code, and clang++ read TOGETHER
 headers in one file. With CLEAVE_TEST_LARGE=1 each is in a file of its own. For headers for users, the host code that
@@ -52,7 +52,7 @@ COMPILED_ONLY = ["cleave/compiled.hpp", "cleave/compiled_cuda.hpp"]
 BRIDGES = {f"cleave/interop/{name}.hpp" for name in ("eigen", "hypre", "kokkos", "multi_array", "petsc", "sundials")}
 COMPILED = "-DCLEAVE_COMPILED=1"
 TOGETHER = 128
-STAND_IN = "tests/support/cuda_stand_in/include"
+DEVICE_CODE = "tests/structure/device_code"
 LARGE = os.environ.get("CLEAVE_TEST_LARGE") == "1"
 
 
@@ -184,7 +184,7 @@ def variants(root, compiler, features, cuda):
             if cuda and not needs_nvcc:
                 yield header, alone, "CUDA runtime", runtime
             elif cuda and alone:
-                yield header, True, "device code", [f"-I{root}/{STAND_IN}", *runtime]
+                yield header, True, "device code", [f"-I{root}/{DEVICE_CODE}", *runtime]
             continue
         if not needs_mpi:
             yield header, alone, "threads only", plain

@@ -8,7 +8,7 @@
 
 #include <cuda_runtime.h>
 
-#if !defined(__CUDACC__)
+#if !defined(__CUDACC__) && !defined(CLEAVE_DEVICE_CODE)
 #error "cleave/cuda.hpp contains kernels: compile this file with nvcc (as .cu, or with -x cu)"
 #endif
 
