@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <cleave/async/async.hpp>
+#include <cleave/dtensor/dtensor.hpp>
 #include <cleave/kernels/strided.hpp>
 #include <cleave/mesh/mesh_state.hpp>
+#include <cleave/ops/engine/operation.hpp>
 #include <cleave/ops/engine/start_exchange.hpp>
 #include <cleave/placement/placement.hpp>
 #include <cleave/redistribute/block.hpp>
@@ -46,7 +49,8 @@ inline bool pays_in_halves(const MeshState& mesh, const Shape& shape, int batch,
   const index_t elements = shape.product() / mesh.extents().product();
   if (elements * index_t(element_size) < 2 * least_bytes) return false;
   const std::vector<int> nodes = mesh.group().nodes();
-  return std::adjacent_find(nodes.begin(), nodes.end(), std::not_equal_to<>{}) != nodes.end();
+  return std::adjacent_find(nodes.begin(), nodes.end(), [](int a, int b) { return a != b; }) !=
+         nodes.end();
 }
 
 template <class T>
