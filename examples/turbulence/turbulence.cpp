@@ -138,9 +138,9 @@ class Fluid {
       return map([h](auto x, auto k) { return x + h * k; }, u, by);
     };
     const Modes a = slope(u), b = slope(ahead(dt_ / 2, a)), c = slope(ahead(dt_ / 2, b));
-    u = map([h = dt_ / 6](auto x, auto k1, auto k2, auto k3,
-                          auto k4) { return x + h * (k1 + 2.0 * (k2 + k3) + k4); },
-            u, a, b, c, slope(ahead(dt_, c)));
+    map_([h = dt_ / 6](auto x, auto k1, auto k2, auto k3,
+                       auto k4) { return x + h * (k1 + 2.0 * (k2 + k3) + k4); },
+         u, a, b, c, slope(ahead(dt_, c)));
   }
 
   Field elements(const Modes& modes) const { return irfft(modes, space, waves_.extents[2]); }

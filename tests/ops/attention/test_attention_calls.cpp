@@ -17,7 +17,6 @@ using namespace cleave;
 using namespace cleave::testing;
 
 namespace attention_calls {
-namespace {
 
 Tensor<double, 2, Cuda> rows_on_gpu(index_t n) {
   const Tensor<double, 2> x({n, 4});
@@ -36,7 +35,6 @@ std::size_t largest_allocation(const F& f) {
   return bytes;
 }
 
-}  // namespace
 }  // namespace attention_calls
 
 using namespace attention_calls;
