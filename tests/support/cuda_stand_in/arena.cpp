@@ -57,7 +57,7 @@ void Arena::expose() {
 }
 
 void Arena::hide() {
-  if (exposed_ == 0 || !guards()) return;
+  if (exposed_ == 0) return;
   mprotect(base_, exposed_, PROT_NONE);
   exposed_ = 0;
 }

@@ -46,14 +46,6 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-bool guards() {
-  static const bool on = [] {
-    const char* text = std::getenv("CLEAVE_STAND_IN_GUARD");
-    return text == nullptr || std::strcmp(text, "off") != 0;
-  }();
-  return on;
-}
-
 void guard_range(const void* begin, std::size_t bytes) {
   const int count = range_count.load(std::memory_order_relaxed);
   if (count == max_ranges) return;

@@ -8,11 +8,6 @@ namespace cuda_stand_in {
 /// Guards a range of addresses from now on.
 void guard_range(const void* begin, std::size_t bytes);
 
-/// Whether device memory is protected from the host while no device code runs: unless
-/// CLEAVE_STAND_IN_GUARD is `off`. Costs time proportional to the memory in use, at every
-/// synchronisation.
-bool guards();
-
 /// Installs the signal handler, or reinstalls it if another handler has replaced it.
 void keep_guard();
 

@@ -24,9 +24,7 @@
 // Environment, read at the first call: CLEAVE_STAND_IN_DEVICES (1); CLEAVE_STAND_IN_PEERS=off for
 // devices that cannot access each other's memory; CLEAVE_STAND_IN_MEMORY_MB per device (16384);
 // CLEAVE_STAND_IN_ORDER (lazy, eager); CLEAVE_STAND_IN_THREADS (forward, reversed, shuffled);
-// CLEAVE_STAND_IN_TIMEOUT in seconds (60); CLEAVE_STAND_IN_GUARD=off, which saves time in long
-// suites with much memory but does not detect host code that touches device memory, or operations
-// that touch another device's memory.
+// CLEAVE_STAND_IN_TIMEOUT in seconds (60).
 #pragma once
 
 #include <cstddef>
