@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -142,7 +143,8 @@ TEST_CASE("npy and safetensors files report their bytes, and are stopped without
 TEST_CASE("checkpoints report their bytes, and are stopped without a trace") {
   on_ranks({1, 2}, [](World& world) {
     const auto mesh = init_device_mesh<row>(world, {world.size()});
-    const State module{zeros<double>({40, 100000}, mesh, Shard<0>{})};  // 31 MiB
+    const auto x = zeros<double>({40, 100000}, mesh, Shard<0>{});  // 31 MiB
+    const State<std::remove_const_t<decltype(x)>> module{x};
     const auto bytes = std::uint64_t(module.x.to_local().size()) * 8;
     const nn::StateDict state = nn::state_dict(module);
     const SharedFile file(world, ".d");
