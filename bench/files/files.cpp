@@ -87,16 +87,16 @@ void measure(const World& world, const std::string& folder, index_t across,
   const std::string h5 = folder + "/x.h5";
   formats.push_back({"hdf5", 2});
 #endif
-  const auto print = [&](const char* what, const char* twin, const auto& times) {
+  const auto print = [&](const char* what, const char* by_hand, const auto& times) {
     if (world.rank() != 0) return;
     const std::size_t last = times.size() - 1;
     for (const auto& [name, action] : formats) {
       auto ratios = times[action];
       for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= times[last][i];
       std::printf("files.%s.%s.%dx%d.vs_%s %.2f ratio\n", name, what, int(world.size() / across),
-                  int(across), twin, bench::median(std::move(ratios)));
+                  int(across), by_hand, bench::median(std::move(ratios)));
     }
-    std::printf("files.%s.%s.%dx%d %.2f GB/s\n", twin, what, int(world.size() / across),
+    std::printf("files.%s.%s.%dx%d %.2f GB/s\n", by_hand, what, int(world.size() / across),
                 int(across), double(rows * columns) * 8e-9 / bench::median(times[last]));
   };
   const auto write_bare = [&] { bare.write(); };

@@ -3,6 +3,6 @@
 # first option; by default build-bench), against pwrite and pread of the same bytes.
 configure build-bench -Dtests=disabled -Dexamples=disabled >&2
 ninja -C build-bench bench/files >&2
-scratch=$(mktemp -d "${1:-build-bench}/files-XXXXXX")
+scratch=$(mktemp -d -p "${1:-build-bench}")
 trap 'rm -rf "$scratch"' EXIT
 for ranks in 1 2 4; do mpi_launch "$ranks" build-bench/bench/files "$scratch"; done

@@ -19,6 +19,7 @@
 #include <cleave/interop/hdf5.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 
+#include "array_files.hpp"
 #include "errors.hpp"
 #include "known_arrays.hpp"
 #include "naive.hpp"
@@ -37,6 +38,13 @@ namespace hdf5_files {
 namespace {
 
 using namespace known_arrays;
+
+struct Hdf5 {
+  static constexpr const char *name = "hdf5", *ending = ".h5";
+  static auto create(const std::string& path, const auto& mesh) { return hdf5::create(path, mesh); }
+  static auto open(const std::string& path, const auto& mesh) { return hdf5::open(path, mesh); }
+  static void write(hdf5::File& file, const char* array, const auto& x) { file.write(array, x); }
+};
 
 /// Writes under the placements a, reads under b.
 template <class T, int Rank, class Mesh, class A, class B>
@@ -233,13 +241,7 @@ TEST_CASE("what HDF5 refuses is an error on all ranks, and leaves the old file")
   between_processes({1, 2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<row>(world, {world.size()});
     const auto x = filled<double, 2>(mesh, {6, 4}, Placements<Shard<0>>{});
-    CHECK(contains(error_of([&] { hdf5::open("/nowhere/x.h5", mesh); }),
-                   "hdf5::open: /nowhere/x.h5 cannot be opened: No such file"));
-    const std::string message = error_of([&] { hdf5::create("/nowhere/x.h5", mesh); });
-    CHECK(contains(message, world.rank() == 0 ? "/nowhere/x.h5.partial cannot be opened"
-                                              : "another rank could not open /nowhere/x.h5"));
-    CHECK(contains(message, "rank " + std::to_string(world.rank())));
-
+    check_missing_folder<Hdf5>(world, mesh);
     const SharedFile file(world, ".h5");
     const auto refuse = [&](const std::string& what, const auto& f) {
       auto written = hdf5::create(file.path, mesh);
@@ -264,47 +266,11 @@ TEST_CASE("what HDF5 refuses is an error on all ranks, and leaves the old file")
     refuse("object header message is too large",
            [&](hdf5::File& f) { f.write_attribute("x", "many", std::vector<double>(10000)); });
 
-    auto written = hdf5::create(file.path, mesh);
-    written.write("x", x);
-    written.write_attribute("x", "text", "text");
-    written.close();
-    CHECK(contains(error_of([&] { written.write("y", x); }), "the file is closed"));
-    const std::string before = file.bytes();
-    {
-      auto discarded = hdf5::create(file.path, mesh);
-      discarded.write("other", x);
-    }
-    CHECK(error_of([&] {
-            auto discarded = hdf5::create(file.path, mesh);
-            discarded.write("other", x);
-            discarded.read<float, 2>("other", mesh, Shard<0>{});
-          }) != "");
-    for (int i = 0; i < 2; ++i)  // also if the error is not one of the file
-      CHECK(error_of([&] {
-              auto discarded = hdf5::create(file.path, mesh);
-              discarded.write("other", x);
-              throw Error("a test", "stops");
-            }) == "a test: stops");
-    {
-      const auto discarded = hdf5::create(file.path, mesh);
-    }
-    world.barrier();
-    CHECK(file.bytes() == before);
-    CHECK(!std::filesystem::exists(file.path + ".partial"));
-
+    check_old_file_stays<Hdf5>(world, mesh, file, x);
     auto f = hdf5::open(file.path, mesh);
     CHECK(contains(error_of([&] { f.read<double, 2>("y", mesh, Shard<0>{}); }),
                    "'y': H5Dopen: unable to open dataset"));
-    CHECK(contains(error_of([&] { f.read<float, 2>("x", mesh, Shard<0>{}); }),
-                   "'x': it has elements of type float64, not float32"));
-    CHECK(contains(error_of([&] { f.read<double, 3>("x", mesh, Shard<0>{}); }),
-                   "it has 2 dimensions [6, 4], not 3"));
-    std::vector<index_t> points(std::size_t(world.size()) + 1, 0);
-    points.back() = 5;
-    CHECK(contains(error_of([&] { f.read<double, 2>("x", mesh, Cuts<0>(points)); }),
-                   "hdf5::File::read: "));
-    CHECK(contains(error_of([&] { f.write("y", x); }), "the file is open for reading"));
-    check_elements(f.read<double, 2>("x", mesh, Shard<1>{}));  // after all these errors
+    check_refused_reads<Hdf5>(world, mesh, f, x);
   });
 }
 
@@ -346,11 +312,7 @@ TEST_CASE("HDF5 files refuse ranks that are threads" * doctest::test_suite("thre
 TEST_CASE("saves two HDF5 files in turn until it is killed" * doctest::skip()) {
   between_processes({2}, [](World& world) {
     const auto mesh = init_device_mesh<row>(world, {2});
-    for (int i = 0;; ++i) {
-      auto f = hdf5::create(std::getenv("CLEAVE_TEST_FILE"), mesh);
-      f.write("x", full<double>({300, 1000}, i % 2, mesh, Shard<1>{}));
-      f.close();
-    }
+    save_in_turn<Hdf5>(mesh);
   });
 }
 

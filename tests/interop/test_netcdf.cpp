@@ -14,6 +14,7 @@
 #include <cleave/interop/netcdf.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 
+#include "array_files.hpp"
 #include "errors.hpp"
 #include "known_arrays.hpp"
 #include "naive.hpp"
@@ -32,6 +33,17 @@ namespace netcdf_files {
 namespace {
 
 using namespace known_arrays;
+
+struct Netcdf {
+  static constexpr const char *name = "netcdf", *ending = ".nc";
+  static auto create(const std::string& path, const auto& mesh) {
+    return netcdf::create(path, mesh);
+  }
+  static auto open(const std::string& path, const auto& mesh) { return netcdf::open(path, mesh); }
+  static void write(netcdf::File& file, const char* array, const auto& x) {
+    file.write(array, x, {"j", "i"});
+  }
+};
 
 /// Writes under the placements a, reads under b.
 template <class T, int Rank, class Mesh, class A, class B>
@@ -221,13 +233,7 @@ TEST_CASE("what NetCDF refuses is an error on all ranks, and leaves the old file
   between_processes({1, 2, 4}, [](World& world) {
     const auto mesh = init_device_mesh<row>(world, {world.size()});
     const auto x = filled<double, 2>(mesh, {6, 4}, Placements<Shard<0>>{});
-    CHECK(contains(error_of([&] { netcdf::open("/nowhere/x.nc", mesh); }),
-                   "netcdf::open: /nowhere/x.nc cannot be opened: No such file"));
-    const std::string message = error_of([&] { netcdf::create("/nowhere/x.nc", mesh); });
-    CHECK(contains(message, world.rank() == 0 ? "/nowhere/x.nc.partial cannot be opened"
-                                              : "another rank could not open /nowhere/x.nc"));
-    CHECK(contains(message, "rank " + std::to_string(world.rank())));
-
+    check_missing_folder<Netcdf>(world, mesh);
     const SharedFile file(world, ".nc");
     using File = netcdf::File;
     const auto refuse = [&](const std::string& what, const auto& f) {
@@ -259,44 +265,13 @@ TEST_CASE("what NetCDF refuses is an error on all ranks, and leaves the old file
     refuse("its records have another type",
            [&](File& f) { f.write_record("x", 0, x, {"t", "j", "i"}); });
 
-    auto written = netcdf::create(file.path, mesh);
-    written.write("x", x, {"j", "i"});
-    written.write_attribute("x", "text", "text");
-    written.close();
-    CHECK(contains(error_of([&] { written.write("y", x, {"j", "i"}); }), "the file is closed"));
-    const std::string before = file.bytes();
-    {
-      auto discarded = netcdf::create(file.path, mesh);
-      discarded.write("other", x, {"j", "i"});
-    }
-    CHECK(error_of([&] {
-            auto discarded = netcdf::create(file.path, mesh);
-            discarded.write("other", x, {"j", "i"});
-            throw Error("a test", "stops");
-          }) == "a test: stops");
-    {
-      const auto discarded = netcdf::create(file.path, mesh);
-    }
-    world.barrier();
-    CHECK(file.bytes() == before);
-    CHECK(!std::filesystem::exists(file.path + ".partial"));
-
+    check_old_file_stays<Netcdf>(world, mesh, file, x);
     auto f = netcdf::open(file.path, mesh);
     CHECK(contains(error_of([&] { f.read<double, 2>("y", mesh, Shard<0>{}); }),
                    "'y': nc_inq_varid: NetCDF: Variable not found"));
     CHECK(contains(error_of([&] { f.read<double, 2>("g/y", mesh, Shard<0>{}); }),
                    "'g/y': nc_inq_grp_ncid: NetCDF: No group found"));
-    CHECK(contains(error_of([&] { f.read<float, 2>("x", mesh, Shard<0>{}); }),
-                   "'x': it has elements of type float64, not float32"));
-    CHECK(contains(error_of([&] { f.read<double, 3>("x", mesh, Shard<0>{}); }),
-                   "it has 2 dimensions [6, 4], not 3"));
-    std::vector<index_t> points(std::size_t(world.size()) + 1, 0);
-    points.back() = 5;
-    CHECK(contains(error_of([&] { f.read<double, 2>("x", mesh, Cuts<0>(points)); }),
-                   "netcdf::File::read: "));
-    CHECK(contains(error_of([&] { f.write("y", x, {"j", "i"}); }),
-                   "the file is open for reading; netcdf::create writes a new one"));
-    check_elements(f.read<double, 2>("x", mesh, Shard<1>{}));  // after all these errors
+    check_refused_reads<Netcdf>(world, mesh, f, x);
   });
 }
 
@@ -333,11 +308,7 @@ TEST_CASE("NetCDF files refuse ranks that are threads" * doctest::test_suite("th
 TEST_CASE("saves two NetCDF files in turn until it is killed" * doctest::skip()) {
   between_processes({2}, [](World& world) {
     const auto mesh = init_device_mesh<row>(world, {2});
-    for (int i = 0;; ++i) {
-      auto f = netcdf::create(std::getenv("CLEAVE_TEST_FILE"), mesh);
-      f.write("x", full<double>({300, 1000}, i % 2, mesh, Shard<1>{}), {"j", "i"});
-      f.close();
-    }
+    save_in_turn<Netcdf>(mesh);
   });
 }
 

@@ -1,10 +1,11 @@
 // A directory for the checkpoints of a test.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,12 @@ inline std::vector<std::string> files_of(const std::string& directory) {
 class SharedDirectory {
  public:
   explicit SharedDirectory(const World& world) : world_(&world) {
-    Tensor<std::uint8_t, 1> name({64});
+    Tensor<std::uint8_t, 1> name({256});
     name.fill_(0);
     if (world.rank() == 0) {
-      char made[] = "/tmp/cleave-checkpoint-XXXXXX";
-      if (mkdtemp(made) == nullptr) throw Error("test", "no directory");
-      for (std::size_t i = 0; i < sizeof made; ++i) name.data()[i] = std::uint8_t(made[i]);
+      const std::string made = new_directory();
+      if (made.size() >= std::size_t(name.size())) throw Error("test", made + " is too long");
+      std::copy(made.begin(), made.end(), name.data());
     }
     const auto all = functional::broadcast(name, 0, world).wait();
     path_ = reinterpret_cast<const char*>(all.data());
@@ -55,6 +56,15 @@ class SharedDirectory {
   const std::string& path() const { return path_; }
 
  private:
+  static std::string new_directory() {
+    for (int number = 0;; ++number) {
+      const std::filesystem::path path =
+          std::filesystem::temp_directory_path() /
+          ("cleave-checkpoint-" + std::to_string(getpid()) + "-" + std::to_string(number));
+      if (std::filesystem::create_directory(path)) return path.string();  // else there is one
+    }
+  }
+
   const World* world_;
   std::string path_;
 };

@@ -27,6 +27,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/placement/ownership.hpp>
+#include <cleave/redistribute/cost.hpp>
 
 namespace cleave::hypre {
 
@@ -74,8 +75,8 @@ class Helmholtz {
   using Options = HelmholtzOptions<dims>;
 
   /// @param like   f, or another DTensor of its shape and placements, of which the solver keeps a
-  ///               handle: double, 2 or 3 dimensions, any
-  ///               placements that are boxes and shard every axis of the mesh; ranks may have none
+  ///               handle: double, 2 or 3 dimensions, any placements that are boxes and shard every
+  ///               axis of the mesh; ranks may have none
   /// @collective   every rank of the mesh
   /// @throws Error if an option or a size does not fit, the ranks are not MPI processes, or hypre
   ///               reports an error
@@ -165,7 +166,9 @@ class Helmholtz {
     constexpr index_t most = std::numeric_limits<HYPRE_Int>::max();
     for (const index_t extent : like_.shape())
       if (extent > most) refuse("hypre's indices have 32 bits");
-    if (like_.to_local().size() > most) refuse("hypre's sizes of parts have 32 bits");
+    const Shape longest = redistribution::longest_extents(  // so that no rank throws alone
+        {like_.actual_layout()}, Shape(like_.shape()), like_.mesh().state().extents());
+    if (longest.product() > most) refuse("hypre's sizes of parts have 32 bits");
   }
 
   void make_grid(MPI_Comm comm) {

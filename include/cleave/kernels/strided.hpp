@@ -54,4 +54,10 @@ Strided<T> write(const Tensor<T, Rank, Device>& tensor) {
   return {tensor.data(), Shape(tensor.shape()), Shape(tensor.strides())};
 }
 
+/// The same of a view. @pre T is its element type, perhaps const
+template <class T>
+Strided<T> elements_of(const View& view) {
+  return {static_cast<T*>(view.data), view.extents, view.strides};
+}
+
 }  // namespace cleave::kernels

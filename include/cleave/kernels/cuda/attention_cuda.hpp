@@ -196,7 +196,7 @@ namespace kernels {
 /// @cost  two matrix products and one launch per block; scratch memory for a block of at most 16
 ///        MiB of products, or 128 queries of all heads
 template <class Mask, class T>
-void attention(On<Cuda> on, const Mask& mask, const Strided<T>& y, const Strided<T>& logarithms,
+void attention(On<Cuda>, const Mask& mask, const Strided<T>& y, const Strided<T>& logarithms,
                const Strided<const T>& q, const Strided<const T>& k, const Strided<const T>& v) {
   const auto sweep = cuda::detail::sweep_of(mask, q, k);
   if (sweep.rows() == 0) return;
@@ -213,7 +213,6 @@ void attention(On<Cuda> on, const Mask& mask, const Strided<T>& y, const Strided
   cuda::launch("scaled_dot_product_attention", cuda::detail::finish_attention_kernel<T>,
                cuda::detail::blocks_of(teams), dim3(cuda::block_threads), y.data, logarithms.data,
                static_cast<const T*>(totals.data), e, teams);
-  static_cast<void>(on);
 }
 
 template <class Mask, class T>

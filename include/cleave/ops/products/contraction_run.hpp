@@ -71,8 +71,8 @@ class ContractionRun {
   void multiply(const ContractionStep& step, const View& y, const std::array<View, 2>& x,
                 bool add = false) const {
     if (!is_dry())
-      contract(kernels::On<Device>{}, contraction_of(step.factors), elements<T>(y),
-               elements<const T>(x[0]), elements<const T>(x[1]), add);
+      contract(kernels::On<Device>{}, contraction_of(step.factors), kernels::elements_of<T>(y),
+               kernels::elements_of<const T>(x[0]), kernels::elements_of<const T>(x[1]), add);
   }
 
   /// Exchanges and multiplies some of a rank's indices of a letter at a time; the next panels
@@ -190,11 +190,6 @@ class ContractionRun {
     box.begin[d] = std::min(indices.begin, box.end[d]);
     box.end[d] = std::min(indices.end, box.end[d]);
     return view[box];
-  }
-
-  template <class E>
-  static kernels::Strided<E> elements(const View& view) {
-    return {static_cast<E*>(view.data), view.extents, view.strides};
   }
 
   const MeshState* mesh_;

@@ -53,11 +53,6 @@ inline bool pays_in_halves(const MeshState& mesh, const Shape& shape, int batch,
          nodes.end();
 }
 
-template <class T>
-kernels::Strided<T> elements_of(const View& view) {
-  return {static_cast<T*>(view.data), view.extents, view.strides};
-}
-
 /// Transforms dimension Before (none if negative) of x, exchanges it to the placements To, and
 /// transforms dimension After, in two halves along dimension Batch.
 ///
@@ -85,9 +80,9 @@ auto exchange_in_halves(const X& x, const Transform& transform) {
   for (int h = 0; h < 2; ++h) {
     const View source = half(from, h);
     if constexpr (Before >= 0)
-      transform.template lines<Before>().kernel(kernels::On<Host>{}, cleave::Task{},
-                                                elements_of<T>(source),
-                                                elements_of<const T>(half(x.to_local(), h)));
+      transform.template lines<Before>().kernel(
+          kernels::On<Host>{}, cleave::Task{}, kernels::elements_of<T>(source),
+          kernels::elements_of<const T>(half(x.to_local(), h)));
     Context context = all;
     context.shape[Batch] = source.extents[Batch];
     Call call{CollectiveKind::exchange, {}, step.axes, context.shape.product(), source};
@@ -98,8 +93,8 @@ auto exchange_in_halves(const X& x, const Transform& transform) {
   for (int h = 0; h < 2; ++h) {
     arrival[std::size_t(h)]->wait();
     const View part = half(to, h);
-    after.kernel(kernels::On<Host>{}, cleave::Task{}, elements_of<T>(part),
-                 elements_of<const T>(part));
+    after.kernel(kernels::On<Host>{}, cleave::Task{}, kernels::elements_of<T>(part),
+                 kernels::elements_of<const T>(part));
   }
   return Result::unchecked(to, x.mesh(), x.shape());
 }

@@ -76,11 +76,7 @@ void transform_in_place(const auto& lines, const auto& x) {
   if constexpr (is_dtensor<std::remove_cvref_t<decltype(x)>>) {
     transform_in_place(lines, x.to_local());
   } else {
-    using T = typename std::remove_cvref_t<decltype(x)>::value_type;
-    const View view = x.view();
-    const kernels::Strided<T> y{x.data(), view.extents, view.strides};
-    const kernels::Strided<const T> from{x.data(), view.extents, view.strides};
-    lines.kernel(kernels::On<Host>{}, cleave::Task{}, y, from);
+    lines.kernel(kernels::On<Host>{}, cleave::Task{}, kernels::write(x), kernels::read(x));
   }
 }
 
