@@ -6,6 +6,7 @@ usage: mpirun -n N PYTHON fft_by_dtfft.py
 
 import ctypes
 import statistics
+import sys
 
 import dtfft
 import numpy
@@ -13,6 +14,16 @@ from mpi4py import MPI
 
 # of Open MPI, a pointer; mpi4py before 4 has no `handle`
 WORLD = ctypes.c_void_p.from_address(MPI._addressof(MPI.COMM_WORLD)).value
+
+
+def stop_all(*error):
+    """Else the other processes would wait for this one."""
+    sys.__excepthook__(*error)
+    sys.stderr.flush()
+    MPI.COMM_WORLD.Abort(1)
+
+
+sys.excepthook = stop_all
 PLANS = {"c2c": dtfft.PlanC2C, "r2c": dtfft.PlanR2C}
 
 
