@@ -61,7 +61,7 @@
 extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compiled_hpp_in_one_file =
     0;
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 template std::string CommEvents::to_string<CommEvent>() const;
 template std::string CommEvents::by_module<CommEvent>() const;
@@ -134,4 +134,4 @@ template Block cross_redistribute<Host>(const Layout&, const Layout&, Block, con
 
 }  // namespace redistribution
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

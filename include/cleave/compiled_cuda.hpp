@@ -28,7 +28,7 @@
 extern "C" const char
     cleave_error_link_cleave_cuda_compiled_or_include_cleave_compiled_cuda_hpp_in_one_file = 0;
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 template void strided_copy(Cuda, const ConstView&, const View&);
 template void reduce_range(Cuda, ReduceOp, std::span<const ConstView>, const View&, index_t,
@@ -91,4 +91,4 @@ CLEAVE_PRODUCT_OF(std::complex<double>);
 
 }  // namespace cuda::detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

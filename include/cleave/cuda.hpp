@@ -48,10 +48,10 @@
 extern "C" const char
     cleave_error_link_cleave_cuda_compiled_or_include_cleave_compiled_cuda_hpp_in_one_file;
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 [[gnu::used]] inline const char* const needs_cuda_compiled =
     &cleave_error_link_cleave_cuda_compiled_or_include_cleave_compiled_cuda_hpp_in_one_file;
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 #endif

@@ -18,7 +18,7 @@
 #include <cleave/functional/reduce_gather.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::functional {
+namespace cleave::inline v0::functional {
 
 /// Waits for the result of a collective. @throws what the collective threw
 template <class T>
@@ -36,4 +36,4 @@ const Tensor<T, Rank, Device>& wait(const Tensor<T, Rank, Device>& tensor) {
   return tensor;
 }
 
-}  // namespace cleave::functional
+}  // namespace cleave::inline v0::functional

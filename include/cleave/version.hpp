@@ -9,9 +9,9 @@
 #define CLEAVE_VERSION \
   (CLEAVE_VERSION_MAJOR * 10000 + CLEAVE_VERSION_MINOR * 100 + CLEAVE_VERSION_PATCH)
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// 10000 major + 100 minor + patch.
 inline constexpr int version = CLEAVE_VERSION;
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

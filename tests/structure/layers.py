@@ -185,6 +185,18 @@ def misplaced_tests(tree):
     return found
 
 
+def unversioned(tree):
+    """Headers that declare names of cleave outside the inline namespace of the major version, so
+    that two versions in one program would share symbols."""
+    texts = headers(tree)
+    major = re.search(r"CLEAVE_VERSION_MAJOR (\d+)", texts.get("version.hpp", ""))
+    expected = f"::inline v{major[1] if major else 0}"
+    return [f"{header} opens cleave{rest}, not cleave{expected}"
+            for header, text in texts.items()
+            for rest in re.findall(r"^namespace cleave([\w: ]*?) *\{", text, re.MULTILINE)
+            if rest != expected and not rest.startswith(expected + "::")]
+
+
 def biased_stand_ins(tree):
     """Sources of the stand-ins that include the library's headers: they would share its errors."""
     return [f"{path.relative_to(tree)} includes {name}"
@@ -215,6 +227,8 @@ RULES = [
      ("tests/core/test_planted.cpp", "")),
     ("tests are in the folders of what they test", misplaced_tests,
      ("tests/comm/planted/test_planted.cpp", "")),
+    ("names are in the inline namespace of the version", unversioned,
+     ("include/cleave/core/planted.hpp", "namespace cleave::detail {}\n")),
     ("stand-ins for libraries know nothing of cleave", biased_stand_ins,
      ("tests/support/cuda_stand_in/planted.cpp", "#include <cleave/core/shape.hpp>\n")),
 ]

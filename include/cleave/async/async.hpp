@@ -20,7 +20,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -207,7 +207,7 @@ auto start_async(Host, Communicator& group, F f) {
   return Async<T>(std::move(task));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/async/async_body.hpp>

@@ -14,7 +14,7 @@
 #include <cleave/comm/worker_thread.hpp>
 #include <cleave/tensor/host_cache.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 struct Job::State {
   mutable std::mutex mutex{};
@@ -131,4 +131,4 @@ CLEAVE_INLINE void Job::start(Communicator& group) {
   worker->start(*this);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

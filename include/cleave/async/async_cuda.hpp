@@ -14,7 +14,7 @@
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -112,4 +112,4 @@ auto start_async(Cuda, Communicator& group, F f) {
   return Async<T>(std::make_unique<cuda::detail::Enqueued<T, F>>(side, std::move(f)));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <cleave/comm/exchange_values.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Calls f(), if this rank takes part, and then compares the outcomes of all ranks.
 ///
@@ -30,4 +30,4 @@ void together(Communicator& group, const char* operation, const std::string& els
   if (any != 0) throw Error(operation, elsewhere, context);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

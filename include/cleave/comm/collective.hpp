@@ -17,7 +17,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 enum class CollectiveKind : std::uint8_t {
   barrier,
@@ -327,4 +327,4 @@ inline index_t received_messages(const Collective& c, int rank, int size,
   return messages;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 
 #include <cleave/core/call_site.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -100,4 +100,4 @@ class CommScope {
   detail::PlaceScope scope_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

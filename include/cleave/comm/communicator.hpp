@@ -23,7 +23,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class Communicator;
 namespace detail {
@@ -261,7 +261,7 @@ inline std::shared_ptr<Communicator> communicator_on(Host,
   return group;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/comm/communicator_body.hpp>

@@ -20,7 +20,7 @@
 #include <cleave/core/clock.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 CLEAVE_INLINE RankState RankState::from_environment(int rank, int size) {
   RankState state;
@@ -161,4 +161,4 @@ CLEAVE_INLINE index_t Communicator::agreed_count(const Collective& c) {
   return c.kind == CollectiveKind::all_gather ? c.destination.size() : 0;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -13,7 +13,7 @@
 #include <cleave/comm/world.hpp>
 #include <cleave/tensor/host_cache.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Rank `rank` of a simulated world of `size` ranks.
 ///
@@ -56,7 +56,7 @@ Budget budget(int rank, int size, F&& f) {
   return detail::dry_budget(rank, size, detail::RankFunction(f));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/comm/dry_body.hpp>

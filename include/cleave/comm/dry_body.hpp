@@ -16,7 +16,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/host_memory.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -83,4 +83,4 @@ Budget dry_budget(int rank, int size, RankFunction f) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -13,7 +13,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 inline void run_observed(Communicator& group, const Collective& call) { group.run(call); }
 
@@ -67,4 +67,4 @@ inline Shape broadcast_shape(Communicator& group, Shape shape, const char* opera
   return shape;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

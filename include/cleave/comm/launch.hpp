@@ -10,7 +10,7 @@
 #include <cleave/core/cores.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// More threads than this are assumed to be a mistake.
 inline constexpr int max_thread_ranks = 4096;
@@ -91,4 +91,4 @@ inline int launched_processes() {
   return text != nullptr && std::atoi(text) > 0 ? std::atoi(text) : -1;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

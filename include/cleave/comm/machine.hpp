@@ -11,7 +11,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The cost of a collective for a rank: its latency, and the rate at which bytes arrive.
 struct LinkCosts {
@@ -43,7 +43,7 @@ bool measures_machine();
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/comm/machine_body.hpp>

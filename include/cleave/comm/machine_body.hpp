@@ -15,7 +15,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/file.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -73,4 +73,4 @@ CLEAVE_INLINE std::uint64_t MachineCosts::checksum() const {
   return detail::checksum(std::span<const index_t>(numbers));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -15,7 +15,7 @@
 #include <cleave/core/clock.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Seconds of an all-gather of `each` bytes per rank, on the slowest rank: the same on all ranks.
 inline double seconds_of_gather(Communicator& group, index_t each) {
@@ -67,4 +67,4 @@ inline LinkCosts measure_link(Communicator& group, Communicator& all) {
   return costs;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

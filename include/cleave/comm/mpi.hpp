@@ -11,7 +11,7 @@
 #include <cleave/comm/mpi/header.hpp>
 #include <cleave/core/config.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A world of the ranks of an MPI communicator, which the caller still owns and may use otherwise.
 /// A boost::mpi::communicator converts to an MPI_Comm implicitly.
@@ -34,7 +34,7 @@ CLEAVE_INLINE std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm);
 /// @throws Error if the ranks of the group are not MPI processes, or one of them has failed
 CLEAVE_INLINE MPI_Comm mpi_handle(Communicator& group);
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/comm/mpi_body.hpp>

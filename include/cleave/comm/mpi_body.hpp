@@ -7,7 +7,7 @@
 #include <cleave/comm/mpi/mpi_communicator.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 CLEAVE_INLINE std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {
   return detail::MpiCommunicator::world(comm);
@@ -21,4 +21,4 @@ CLEAVE_INLINE MPI_Comm mpi_handle(Communicator& group) {
       {.rank = group.state().world_rank});
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

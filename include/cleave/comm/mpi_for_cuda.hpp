@@ -13,9 +13,9 @@
 #if !CLEAVE_COMPILED
 #include <cleave/comm/mpi/run_processes.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 int run_on_processes(int argc, char** argv, RankFunction f) { return run_mpi(argc, argv, f); }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 #endif

@@ -9,7 +9,7 @@
 #include <cleave/comm/nccl/nccl_communicator.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A communicator over the user's `ncclComm_t`, which the user still owns and which must outlive
 /// it.
@@ -43,4 +43,4 @@ inline ncclComm_t nccl_handle(Communicator& group) {
   return comm;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Indices [begin, end) of a flat array.
 inline Box interval(index_t begin, index_t end) {
@@ -47,4 +47,4 @@ inline View piece_in(const View& flat, const Box& piece) {
   return dense_in(flat, piece.begin[0], piece.extents());
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class RankSlots {
  public:
@@ -39,4 +39,4 @@ class RankSlots {
   std::vector<Slot> slots_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -19,7 +19,7 @@
 #include <cleave/core/deadline.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// What a rank does, as far as others know.
 struct RankStatus {
@@ -135,4 +135,4 @@ inline std::string reason_to_stop(const RankWait& wait, double waited,
   return text;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

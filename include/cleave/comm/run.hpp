@@ -15,7 +15,7 @@
 #include <cleave/comm/mpi.hpp>
 #endif
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -99,7 +99,7 @@ template <class Device = Host>
   requires std::is_same_v<Device, Host>
 std::vector<std::shared_ptr<Communicator>> thread_communicators(int ranks);
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/comm/run_body.hpp>

@@ -15,7 +15,7 @@
 #include <cleave/comm/world.hpp>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Runs f on the processes of an MPI launcher, for files that cannot include MPI's headers: nvcc's.
 /// Defined if a file of the program includes cleave/comm/mpi_for_cuda.hpp.
@@ -41,4 +41,4 @@ CLEAVE_INLINE int choose_device(int argc, char** argv, std::span<const char* con
   }
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

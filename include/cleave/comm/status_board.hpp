@@ -17,7 +17,7 @@
 
 #include <cleave/comm/rank_status.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A text that one thread writes at a time, and that others read while it changes.
 template <std::size_t words>
@@ -164,4 +164,4 @@ class alignas(64) StatusBoard {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);  // used between processes
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

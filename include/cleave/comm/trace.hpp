@@ -11,7 +11,7 @@
 
 #include <cleave/comm/communicator.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// One collective of one rank.
 struct CommEvent {
@@ -171,7 +171,7 @@ class CommTrace : public CommEvents, private Observer {
   double seconds_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/comm/trace_body.hpp>

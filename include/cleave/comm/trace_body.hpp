@@ -15,7 +15,7 @@
 #include <cleave/comm/trace.hpp>
 #include <cleave/core/json_string.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 CLEAVE_INLINE CommTrace::~CommTrace() {
   const std::lock_guard lock(state_->observing->mutex);
@@ -176,4 +176,4 @@ std::string CommEvents::to_json() const {
   return text + "\n]\n";
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

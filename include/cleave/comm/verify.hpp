@@ -15,7 +15,7 @@
 #include <cleave/core/require_reduction.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The function that the user called, or the kind of the collective.
 inline const char* operation_of(const Collective& c) {
@@ -201,4 +201,4 @@ inline int place_in_subgroup(const Communicator& group, std::span<const int> ran
   return place;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Whether this thread is a worker thread.
 inline bool& is_worker_thread() noexcept {
@@ -36,4 +36,4 @@ inline void request_short_time_slices() noexcept {
 #endif
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

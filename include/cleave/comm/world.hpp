@@ -8,7 +8,7 @@
 #include <cleave/comm/communicator.hpp>
 #include <cleave/core/call_site.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The argument of the user's function in `run`: this rank's place among all ranks, and the
 /// communicator from which meshes are made. A handle; copies share the communicator.
@@ -71,4 +71,4 @@ class RankFunction {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

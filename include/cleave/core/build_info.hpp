@@ -11,7 +11,7 @@
 
 #include <cleave/version.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Three lines: version, compiler and mode; the optional features of this build, and those that it
 /// lacks; the variables of the environment whose names begin with CLEAVE_, in alphabetical order.
@@ -75,4 +75,4 @@ inline std::string build_info() {
   return text + (variables.empty() ? " no variable CLEAVE_..\n" : "\n");
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A place in the source of the program. As the last parameter of a function, `CallSite where =
 /// CallSite::here()` is the place of the call. (`std::source_location` is missing in clang 14.)
@@ -34,4 +34,4 @@ inline std::string caller_to_string(const char* caller) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

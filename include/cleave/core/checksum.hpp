@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// FNV-1a (Fowler, Noll and Vo), applied to whole numbers instead of bytes. High bits of a number
 /// also change the low bits of the sum. Checkpoints store such sums.
@@ -23,4 +23,4 @@ constexpr std::uint64_t checksum(const Numbers& numbers) {
   return result.sum;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -5,9 +5,9 @@
 // need std::chrono::steady_clock: <condition_variable> declares it in every standard library.
 #include <condition_variable>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -52,7 +52,7 @@ extern "C" const char cleave_error_link_cleave_compiled_or_include_cleave_compil
 #define CLEAVE_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
 #endif
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -80,4 +80,4 @@ inline constexpr int max_dims = 8;
 /// The most axes a mesh may have: the placements of one tensor then pack into 64 bits.
 inline constexpr int max_axes = 8;
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

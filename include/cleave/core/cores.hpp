@@ -12,7 +12,7 @@
 #include <sched.h>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// One bit per core, so that sets of several processes are united by `or`.
 struct CoreSet {
@@ -47,4 +47,4 @@ struct CoreSet {
 /// The number of cores that this process may use, at least 1.
 inline int available_cores() { return CoreSet::available().count(); }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

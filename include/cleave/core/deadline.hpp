@@ -6,7 +6,7 @@
 
 #include <cleave/core/clock.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The end of a wait that begins now.
 /// @param seconds  more than thirty years count as thirty
@@ -22,4 +22,4 @@ inline std::string within(double seconds) {
   return text;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

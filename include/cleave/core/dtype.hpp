@@ -11,7 +11,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/half.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The element types of a tensor.
 enum class DType : std::uint8_t {
@@ -143,4 +143,4 @@ template <class T>
 using accumulator_t =
     std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

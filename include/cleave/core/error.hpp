@@ -6,7 +6,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What an error was about; empty members and a negative rank are left out of the text.
 struct ErrorContext {
@@ -35,7 +35,7 @@ class Error : public std::runtime_error {
   ErrorContext context_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/core/error_body.hpp>

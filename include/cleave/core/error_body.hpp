@@ -7,7 +7,7 @@
 
 #include <cleave/core/error.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -37,4 +37,4 @@ CLEAVE_INLINE Error::Error(std::string operation, std::string message, ErrorCont
       message_(std::move(message)),
       context_(std::move(context)) {}
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -13,4 +13,4 @@ struct FileCloser {
 /// An open file, closed by its destructor.
 using File = std::unique_ptr<std::FILE, FileCloser>;
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

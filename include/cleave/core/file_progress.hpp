@@ -8,7 +8,7 @@
 
 #include <cleave/core/error.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -107,4 +107,4 @@ class FileTransfer {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

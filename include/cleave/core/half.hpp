@@ -11,7 +11,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// IEEE 754 binary16: 5 exponent bits, 10 mantissa bits.
 struct half {
@@ -102,4 +102,4 @@ struct bfloat16 {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

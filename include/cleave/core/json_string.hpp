@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// In quotes, with quotes, backslashes and control characters escaped.
 inline std::string json_string(const std::string& text) {
@@ -22,4 +22,4 @@ inline std::string json_string(const std::string& text) {
   return quoted + '"';
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -14,7 +14,7 @@
 
 #include <cleave/core/error.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// An open file or directory. Errors name the function that the user called, and the path.
 class OpenFile {
@@ -78,4 +78,4 @@ inline void publish(const char* operation, const std::string& finished, const st
   OpenFile(operation, parent, O_RDONLY | O_DIRECTORY).sync();
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -10,7 +10,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The generator: 128 bits for a 128-bit counter under a 64-bit key.
 struct Philox {
@@ -30,4 +30,4 @@ struct Philox {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

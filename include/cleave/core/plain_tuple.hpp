@@ -7,7 +7,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 template <std::size_t I, class T>
 struct PlainItem {
@@ -38,4 +38,4 @@ CLEAVE_HOST_DEVICE constexpr const T& item(const PlainItem<I, T>& of) {
   return of.value;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

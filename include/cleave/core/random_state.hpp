@@ -5,7 +5,7 @@
 
 #include <cleave/core/philox.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The position of the next draw: the whole random state of a program.
 ///
@@ -27,4 +27,4 @@ struct RandomState {
   friend constexpr bool operator==(const RandomState&, const RandomState&) = default;
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

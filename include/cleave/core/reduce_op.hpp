@@ -9,7 +9,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A reduction as a value. Partial placements have the first five; those of bits are only for
 /// functional collectives of integers and bools.
@@ -72,4 +72,4 @@ static_assert([]<std::size_t... I>(std::index_sequence<I...>) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

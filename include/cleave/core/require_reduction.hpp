@@ -7,7 +7,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/reduce_op.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 constexpr bool is_complex_dtype(DType type) {
   return type == DType::complex64 || type == DType::complex128;
@@ -34,4 +34,4 @@ inline void require_reduction(const char* operation, DType type, ReduceOp op) {
                 std::string(name_of(op)) + " of " + name_of(type) + " is not defined: " + reason);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

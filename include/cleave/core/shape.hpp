@@ -9,7 +9,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Up to `max_dims` extents, offsets or strides; their number is a run-time value.
 ///
@@ -173,7 +173,7 @@ constexpr Box intersect(const Box& a, const Box& b) {
   return result;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/core/shape_body.hpp>

@@ -5,7 +5,7 @@
 
 #include <cleave/core/shape.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 CLEAVE_INLINE std::string to_string(const Shape& shape) {
   std::string text = "[";
@@ -13,4 +13,4 @@ CLEAVE_INLINE std::string to_string(const Shape& shape) {
   return text + "]";
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

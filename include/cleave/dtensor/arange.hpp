@@ -10,7 +10,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -114,4 +114,4 @@ auto eye(index_t extent) {
   return x;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

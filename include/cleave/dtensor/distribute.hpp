@@ -8,7 +8,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/from_local.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -139,4 +139,4 @@ auto distribute_tensor(const X& x, const Mesh& mesh, P... p) {
   else return distribute_tensor(x, mesh, Placements<P...>(p...));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

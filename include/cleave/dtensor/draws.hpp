@@ -12,7 +12,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/random_state.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A part of a program in which ranks draw different numbers. @see TensorParallelRNGTracker
 struct RandomRegion {
@@ -77,4 +77,4 @@ inline RandomState take_draws(RandomState& state, std::uint64_t count = 1) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

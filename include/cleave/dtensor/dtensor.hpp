@@ -18,7 +18,7 @@
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 template <Element T, int Rank, class Mesh, class P>
 class DTensor;
@@ -350,4 +350,4 @@ DTensor<T, Rank, Target, To> redistribute_across(const DTensor<T, Rank, Mesh, P>
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/tensor/margin.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -105,4 +105,4 @@ auto ones(const index_t (&extents)[Rank], const Mesh& mesh, P... placements) {
   return full<T>(extents, T(1), mesh, placements...);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

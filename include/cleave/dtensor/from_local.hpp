@@ -12,7 +12,7 @@
 #include <cleave/comm/exchange_values.hpp>
 #include <cleave/dtensor/dtensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -295,4 +295,4 @@ auto from_local(X local, const Mesh& mesh, const detail::ExtentsOf<X>& shape,
   return from_local(std::move(local), mesh, replicated_t<Mesh::axis_count>{}, shape, options);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

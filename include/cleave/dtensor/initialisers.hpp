@@ -14,7 +14,7 @@
 #include <cleave/dtensor/random.hpp>
 #include <cleave/kernels/host/orthonormal_rows.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The nonlinearity that follows a layer.
 enum class Nonlinearity { linear, sigmoid, tanh, relu, leaky_relu, selu };
@@ -233,4 +233,4 @@ X orthogonal_(const X& x, RandomState& state, double gain = 1) {
   return x;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

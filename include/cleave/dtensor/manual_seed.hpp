@@ -14,7 +14,7 @@
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Sets the seed of this rank's draws and resets their count. All ranks set the same seed.
 ///
@@ -120,4 +120,4 @@ inline RandomState take_draws(const MeshState& mesh, const Layout& layout, const
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/redistribute/read_boxes.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The layouts and extents of an operand and of a result with as many dimensions, for the maps of
 /// `redistribution::Needs` to be set.
@@ -46,4 +46,4 @@ Tensor<T, Rank, typename Mesh::device_type> needed_box(const DTensor<T, Rank, Me
   return detail::tensor_of<Tensor<T, Rank, Device>>(std::move(box));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 #include <cleave/dtensor/random.hpp>
 #include <cleave/kernels/permuted_index.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -33,4 +33,4 @@ inline auto permutation(index_t n, RandomState& state) {
                            detail::make_local<index_t>({n}), state);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

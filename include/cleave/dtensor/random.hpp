@@ -21,7 +21,7 @@
 #include <cleave/kernels/host/map_indexed.hpp>
 #include <cleave/tensor/overlap.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -284,4 +284,4 @@ X bernoulli_(const X& x, RandomState& state, double probability = 0.5) {
                             x, state);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 
 #include <cleave/dtensor/dtensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A tensor and its target placements. @see to
 template <class X, class To>
@@ -143,4 +143,4 @@ auto redistribute_all(const std::vector<DTensor<T, Rank, Mesh, P>>& tensors, Q..
   return detail::redistribute_list(tensors, Placements<Q...>(q...));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

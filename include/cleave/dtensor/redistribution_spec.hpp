@@ -16,7 +16,7 @@
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The plan between two lists of placements, which the compiler evaluates once per pair.
 template <class Source, class Target, int Dims>
@@ -79,4 +79,4 @@ Local unalias(Local result, const Local& x) {
   return result;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -20,7 +20,7 @@
 #include <cleave/dtensor/manual_seed.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A separate random state, from which a rank draws inside regions.
 class RngTracker {
@@ -166,4 +166,4 @@ class TensorParallelRNGTracker : public RngTracker {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

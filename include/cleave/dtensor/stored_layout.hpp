@@ -11,7 +11,7 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// What a DTensor stores of its placements: nothing if its type says all.
 template <bool Open>
@@ -79,4 +79,4 @@ inline void require_fitting(const Layout& layout, const Shape& shape, const Mesh
                 {to_string(shape), to_string(layout), mesh.describe(), mesh.world_rank()});
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

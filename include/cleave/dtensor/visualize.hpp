@@ -11,7 +11,7 @@
 
 #include <cleave/dtensor/dtensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -155,4 +155,4 @@ void print(const DTensor<T, Rank, Mesh, P>& x) {
   if (mesh.world_rank() == mesh.world_ranks()[0]) std::printf("%s\n", type_text(x).c_str());
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -19,7 +19,7 @@
 #include <cleave/functional/run_functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::functional {
+namespace cleave::inline v0::functional {
 
 namespace detail {
 
@@ -259,4 +259,4 @@ Async<detail::tensor_t<X>> all_to_all(const X& argument, const std::vector<index
   });
 }
 
-}  // namespace cleave::functional
+}  // namespace cleave::inline v0::functional

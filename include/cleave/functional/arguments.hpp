@@ -17,7 +17,7 @@
 #include <cleave/functional/run_functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::functional {
+namespace cleave::inline v0::functional {
 
 namespace detail {
 
@@ -158,4 +158,4 @@ class Dims {
   bool for_all_ = false;
 };
 
-}  // namespace cleave::functional
+}  // namespace cleave::inline v0::functional

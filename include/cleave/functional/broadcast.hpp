@@ -20,7 +20,7 @@
 #include <cleave/functional/run_functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::functional {
+namespace cleave::inline v0::functional {
 
 /// The root's elements on every rank.
 ///
@@ -181,4 +181,4 @@ Async<detail::tensor_t<X>> permute(const X& argument, const Hops& pairs, const G
   });
 }
 
-}  // namespace cleave::functional
+}  // namespace cleave::inline v0::functional

@@ -15,7 +15,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A tensor, its result, and the dimension that is gathered or scattered.
 struct Operand {
@@ -97,4 +97,4 @@ class Bundle {
   Buffer result_{};
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

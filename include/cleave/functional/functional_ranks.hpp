@@ -13,7 +13,7 @@
 #include <cleave/comm/world.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::functional {
+namespace cleave::inline v0::functional {
 
 class Group;
 
@@ -164,4 +164,4 @@ class Group {
   std::string axes_;
 };
 
-}  // namespace cleave::functional
+}  // namespace cleave::inline v0::functional

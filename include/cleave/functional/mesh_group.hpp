@@ -5,7 +5,7 @@
 #include <cleave/mesh/axis.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The ranks that differ from this one along the named axes only, row-major.
 ///
@@ -28,4 +28,4 @@ functional::Group group_of(const DeviceMesh<Device, First, More...>& mesh) {
   return group_of(mesh, First{});
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <cleave/functional/bundle.hpp>
 #include <cleave/functional/run_functional.hpp>
 
-namespace cleave::functional::detail {
+namespace cleave::inline v0::functional::detail {
 
 using cleave::detail::Operand;
 
@@ -22,7 +22,7 @@ template <class Device>
 void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp op,
                   std::span<const Operand> operands);
 
-}  // namespace cleave::functional::detail
+}  // namespace cleave::inline v0::functional::detail
 
 #if !CLEAVE_COMPILED
 #include <cleave/functional/operands_body.hpp>

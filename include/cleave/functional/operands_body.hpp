@@ -11,7 +11,7 @@
 #include <cleave/functional/operands.hpp>
 #include <cleave/functional/run_functional.hpp>
 
-namespace cleave::functional::detail {
+namespace cleave::inline v0::functional::detail {
 
 /// Latency dominates the cost of an operand whose source and result have at most this many bytes.
 inline constexpr index_t small_bytes = 64 << 10;
@@ -65,4 +65,4 @@ void run_operands(const Channel& channel, CollectiveKind kind, ReduceOp op,
   for (const auto& bundle : round.bundles) bundle.unpack();
 }
 
-}  // namespace cleave::functional::detail
+}  // namespace cleave::inline v0::functional::detail

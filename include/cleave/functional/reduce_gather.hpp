@@ -18,7 +18,7 @@
 #include <cleave/functional/run_functional.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::functional {
+namespace cleave::inline v0::functional {
 
 namespace detail {
 
@@ -148,4 +148,4 @@ Async<Tensors<List>> reduce_scatter_coalesced(const List& tensors, const Op& op,
   return detail::start_reduction(call, CollectiveKind::reduce_scatter, op, dims);
 }
 
-}  // namespace cleave::functional
+}  // namespace cleave::inline v0::functional

@@ -16,7 +16,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::functional {
+namespace cleave::inline v0::functional {
 
 /// A sum of elements that each rank multiplies by a number first. @see premul_sum
 template <Element F>
@@ -126,4 +126,4 @@ Tensor<T, Rank, Device> times(const Tensor<T, Rank, Device>& x, const F& factor)
 
 }  // namespace detail
 
-}  // namespace cleave::functional
+}  // namespace cleave::inline v0::functional

@@ -16,7 +16,7 @@
 #include <cleave/functional/bundle.hpp>
 #include <cleave/functional/functional_ranks.hpp>
 
-namespace cleave::functional::detail {
+namespace cleave::inline v0::functional::detail {
 
 using cleave::detail::piece_of;
 
@@ -116,4 +116,4 @@ class Entry {
   std::string axes_;
 };
 
-}  // namespace cleave::functional::detail
+}  // namespace cleave::inline v0::functional::detail

@@ -14,7 +14,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave::tape {
+namespace cleave::inline v0::tape {
 
 /// The pending reductions whose derivative depends on the addends.
 struct NonlinearOps {
@@ -102,4 +102,4 @@ Local addend_gradient(Local g, Local addend, Layout layout, const typename Local
   return g;
 }
 
-}  // namespace cleave::tape
+}  // namespace cleave::inline v0::tape

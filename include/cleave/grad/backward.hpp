@@ -12,7 +12,7 @@
 
 #include <cleave/grad/tracked.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Tells `backward` to keep the tape for another backward (`retain_graph` in PyTorch).
 struct retain_t {};
@@ -199,4 +199,4 @@ auto checkpoint(const F& f, const X&... x) {
   return f(x...);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -17,7 +17,7 @@
 #include <cleave/grad/value.hpp>
 #include <cleave/spmd/traced.hpp>
 
-namespace cleave::tape {
+namespace cleave::inline v0::tape {
 
 /// Whether an operation has a gradient with respect to operand I.
 template <int I, class Op, class Y, class... X>
@@ -369,4 +369,4 @@ class Record : public Slot<Y> {
   unsigned changes_ = 0;  ///< in-place changes to the elements that gradients read
 };
 
-}  // namespace cleave::tape
+}  // namespace cleave::inline v0::tape

@@ -10,7 +10,7 @@
 #include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::tape {
+namespace cleave::inline v0::tape {
 
 /// A value with the type, mesh and extents of x but without its elements: replaces a value whose
 /// elements no gradient reads.
@@ -155,4 +155,4 @@ struct Leaf : Slot<X> {
   }
 };
 
-}  // namespace cleave::tape
+}  // namespace cleave::inline v0::tape

@@ -19,7 +19,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/spmd/traced.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 template <class X>
 class Tracked;
@@ -272,4 +272,4 @@ class GradientSum<DTensor<T, Rank, Mesh, P>> {
 
 }  // namespace tape
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

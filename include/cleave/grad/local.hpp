@@ -13,7 +13,7 @@
 #include <cleave/grad/tracked.hpp>
 #include <cleave/ops/shapes/zeros_like.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -218,4 +218,4 @@ auto local_map(const F& f, Placements<Out...> placements, const First& x, const 
                     placements);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

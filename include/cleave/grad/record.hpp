@@ -18,7 +18,7 @@
 #include <cleave/comm/comm_scope.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::tape {
+namespace cleave::inline v0::tape {
 
 struct RecordBase;
 
@@ -198,4 +198,4 @@ inline void sweep(RecordBase* root, bool retain) {
   if (error != nullptr) std::rethrow_exception(error);
 }
 
-}  // namespace cleave::tape
+}  // namespace cleave::inline v0::tape

@@ -14,7 +14,7 @@
 #include <cleave/ops/shapes/zeros_like.hpp>
 #include <cleave/spmd/traced.hpp>
 
-namespace cleave::tape {
+namespace cleave::inline v0::tape {
 
 template <class X>
 inline constexpr bool is_tuple = false;
@@ -129,4 +129,4 @@ constexpr auto tracked_results(Slot<std::tuple<Y...>>* call, const std::tuple<Y.
   }(std::index_sequence_for<Y...>{});
 }
 
-}  // namespace cleave::tape
+}  // namespace cleave::inline v0::tape

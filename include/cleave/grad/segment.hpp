@@ -11,7 +11,7 @@
 #include <cleave/dtensor/draws.hpp>
 #include <cleave/grad/record.hpp>
 
-namespace cleave::tape {
+namespace cleave::inline v0::tape {
 
 /// While the function runs for the first time, records enlist here instead of saving values. The
 /// first of them that backward reaches calls the function again; the k-th record of that call
@@ -90,4 +90,4 @@ class SegmentScope {
   std::shared_ptr<Segment> before_;
 };
 
-}  // namespace cleave::tape
+}  // namespace cleave::inline v0::tape

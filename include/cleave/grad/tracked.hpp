@@ -14,7 +14,7 @@
 #include <cleave/grad/value.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace tape {
 
@@ -118,4 +118,4 @@ struct CallPath<3> {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

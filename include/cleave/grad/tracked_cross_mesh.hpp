@@ -6,7 +6,7 @@
 
 #include <cleave/grad/tracked.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -35,4 +35,4 @@ auto redistribute_across(const Tracked<X>& x, const Mesh& mesh, Placements<P...>
 
 }  // namespace tape
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <cleave/grad/tracked.hpp>
 #include <cleave/ops/stencil/stencil_gradient.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 template <>
 struct StencilPath<3> {
@@ -45,4 +45,4 @@ struct StencilPath<3> {
   }
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -9,7 +9,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace tape {
 
@@ -138,4 +138,4 @@ using untracked_t = std::remove_cvref_t<decltype(value_of(std::declval<const X&>
 
 }  // namespace tape
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -20,7 +20,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::dlpack {
+namespace cleave::inline v0::dlpack {
 
 // The interface of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html), and its older
 // form.
@@ -74,9 +74,9 @@ concept ManagedTensor = requires(M managed) {
   managed.deleter(&managed);
 };
 
-}  // namespace cleave::dlpack
+}  // namespace cleave::inline v0::dlpack
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 template <class M>
 inline constexpr bool is_versioned = requires(M managed) {
@@ -234,9 +234,9 @@ X adopt_dlpack(M* managed, Before before) {
                   to_array<X::dims>(view.strides), std::shared_ptr<void>(armed, managed));
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
-namespace cleave::dlpack {
+namespace cleave::inline v0::dlpack {
 
 struct ExportOptions {
   bool read_only = false;  ///< others must not write the elements
@@ -286,4 +286,4 @@ Tensor<T, Rank> copy_dlpack(const M* managed) {
   return result;
 }
 
-}  // namespace cleave::dlpack
+}  // namespace cleave::inline v0::dlpack

@@ -11,7 +11,7 @@
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// Work enqueued on `after` from now on runs after that of `before`.
 inline void join(const Stream& before, const Stream& after) {
@@ -53,9 +53,9 @@ struct InOrderOf {
   }
 };
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 template <>
 struct DlpackDevice<Cuda> {
@@ -71,9 +71,9 @@ struct DlpackDevice<Cuda> {
   };
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
-namespace cleave::dlpack {
+namespace cleave::inline v0::dlpack {
 
 /// As `to_dlpack` of a host tensor, for work on the stream `consumer`, which must live as long as
 /// the managed tensor: it waits for the current stream's work so far, and the memory is freed after
@@ -116,4 +116,4 @@ Tensor<T, Rank, Cuda> copy_dlpack(const M* managed, Cuda, cudaStream_t producer)
   return result;
 }
 
-}  // namespace cleave::dlpack
+}  // namespace cleave::inline v0::dlpack

@@ -16,7 +16,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::eigen {
+namespace cleave::inline v0::eigen {
 
 /// A tensor of the elements of a matrix, map or block, without a copy, with its strides: of one
 /// dimension for Eigen's vectors, else of two.
@@ -62,4 +62,4 @@ auto map(const Tensor<T, 2>& x) {
       Stride(Eigen::Index(x.strides()[0]), Eigen::Index(x.strides()[1])));
 }
 
-}  // namespace cleave::eigen
+}  // namespace cleave::inline v0::eigen

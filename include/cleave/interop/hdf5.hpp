@@ -33,7 +33,7 @@
 #include <cleave/interop/mpi/hdf5_file.hpp>
 #endif
 
-namespace cleave::hdf5 {
+namespace cleave::inline v0::hdf5 {
 
 #if CLEAVE_HAS_HDF5
 
@@ -208,4 +208,4 @@ void open(const std::string& path, const Mesh& mesh) {
 
 #endif
 
-}  // namespace cleave::hdf5
+}  // namespace cleave::inline v0::hdf5

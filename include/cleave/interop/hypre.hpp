@@ -29,7 +29,7 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/redistribute/cost.hpp>
 
-namespace cleave::hypre {
+namespace cleave::inline v0::hypre {
 
 /// What is solved, and how well. @tparam Rank  2 or 3
 template <int Rank>
@@ -273,4 +273,4 @@ class Helmholtz {
   detail::Owned<HYPRE_StructSolver, HYPRE_StructPCGDestroy> cg_;
 };
 
-}  // namespace cleave::hypre
+}  // namespace cleave::inline v0::hypre

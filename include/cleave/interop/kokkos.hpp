@@ -19,7 +19,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::kokkos {
+namespace cleave::inline v0::kokkos {
 
 namespace detail {
 
@@ -120,4 +120,4 @@ View view_as(const Tensor<T, Rank>& x) {
   }(std::make_index_sequence<std::size_t(Rank)>{});
 }
 
-}  // namespace cleave::kokkos
+}  // namespace cleave::inline v0::kokkos

@@ -19,7 +19,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::multi_array {
+namespace cleave::inline v0::multi_array {
 
 /// A tensor of the elements of a boost::multi_array, multi_array_ref or view of either, without a
 /// copy, in its storage order, with indices from 0.
@@ -60,4 +60,4 @@ auto reference(const Tensor<T, Rank>& x) {
   return boost::multi_array_ref<T, std::size_t(Rank)>(x.data(), x.shape());
 }
 
-}  // namespace cleave::multi_array
+}  // namespace cleave::inline v0::multi_array

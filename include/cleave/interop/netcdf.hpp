@@ -33,7 +33,7 @@
 #include <cleave/interop/mpi/netcdf_variables.hpp>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 template <class T>
 constexpr void require_netcdf_type() {
@@ -42,9 +42,9 @@ constexpr void require_netcdf_type() {
                 "variables, bool as std::int8_t, half and bfloat16 as float");
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
-namespace cleave::netcdf {
+namespace cleave::inline v0::netcdf {
 
 #if CLEAVE_HAS_NETCDF
 
@@ -276,4 +276,4 @@ void open(const std::string& path, const Mesh& mesh) {
 
 #endif
 
-}  // namespace cleave::netcdf
+}  // namespace cleave::inline v0::netcdf

@@ -18,7 +18,7 @@
 #include <cleave/tensor/npy.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -116,4 +116,4 @@ auto load_npy(const std::string& path, const Mesh& mesh, P...) {
   return load_npy<T, Rank>(path, mesh, Placements<P...>{});
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -26,7 +26,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/dtensor/factories.hpp>
 
-namespace cleave::petsc {
+namespace cleave::inline v0::petsc {
 
 namespace detail {
 
@@ -185,4 +185,4 @@ Mat shell(const X& like, F f) {
   return a;
 }
 
-}  // namespace cleave::petsc
+}  // namespace cleave::inline v0::petsc

@@ -26,14 +26,14 @@
 #include <cleave/interop/mpi/blacs.hpp>
 #endif
 
-namespace cleave::scalapack {
+namespace cleave::inline v0::scalapack {
 
 /// A descriptor of a dense matrix: DTYPE_ = 1, CTXT_, M_, N_, MB_, NB_, RSRC_, CSRC_, LLD_.
 using Descriptor = std::array<int, 9>;
 
-}  // namespace cleave::scalapack
+}  // namespace cleave::inline v0::scalapack
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Whether the axes that cut dimension d deal blocks of one length in turn, as ScaLAPACK does.
 constexpr bool deals_blocks(const Layout& layout, int d) {
@@ -109,9 +109,9 @@ int context_of(const MeshState& mesh) {
 }
 #endif
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
-namespace cleave::scalapack {
+namespace cleave::inline v0::scalapack {
 
 /// The descriptor of the local arrays of x: of the matrix transpose(x), as they hold rows.
 ///
@@ -208,4 +208,4 @@ auto adopt([[maybe_unused]] T* data, [[maybe_unused]] const Descriptor& describe
 #endif
 }
 
-}  // namespace cleave::scalapack
+}  // namespace cleave::inline v0::scalapack

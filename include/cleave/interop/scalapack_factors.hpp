@@ -35,7 +35,7 @@
 #include <cleave/interop/mpi/elpa.hpp>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Whether ELPA was found, computes with the elements of X, and each process of the grid has a part
 /// of x, which it requires.
@@ -109,9 +109,9 @@ void eigenvectors_by_scalapack([[maybe_unused]] const X& x, [[maybe_unused]] con
 #endif
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
-namespace cleave::scalapack {
+namespace cleave::inline v0::scalapack {
 
 /// The reduced factors of a matrix, a = q r, by Householder reflections (p?geqrf, p?orgqr):
 /// `const auto [q, r] = scalapack::qr(a)`. Of one tall matrix with few columns, qr takes less.
@@ -314,4 +314,4 @@ auto eigh(const DTensor<T, 2, Mesh, P>& a) {
   return std::tuple{detail::values_of_first(x, values), transpose(conj(vectors))};
 }
 
-}  // namespace cleave::scalapack
+}  // namespace cleave::inline v0::scalapack

@@ -28,7 +28,7 @@
 #include <cleave/interop/mpi/scalapack_functions.hpp>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Calls visit(pivot) for those pivots of the LU factorisation of a matrix that this rank has,
 /// negated where rows change places: their product is the determinant.
@@ -56,9 +56,9 @@ auto each_pivot(const char* operation, const X& a, [[maybe_unused]] const Visit&
   return tiles.matrix;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
-namespace cleave::scalapack {
+namespace cleave::inline v0::scalapack {
 
 /// The Cholesky factor l of a Hermitian positive definite matrix, a = l l^H, by p?potrf.
 ///
@@ -292,4 +292,4 @@ auto slogdet(const DTensor<T, 2, Mesh, P>& a) {
                     detail::reduced_over_parts<Sum>(x, detail::number(sum))};
 }
 
-}  // namespace cleave::scalapack
+}  // namespace cleave::inline v0::scalapack

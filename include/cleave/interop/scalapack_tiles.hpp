@@ -29,7 +29,7 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The length of blocks that a matrix is cut into, square ones unless an axis is left.
 inline constexpr int tile_extent = 64;
@@ -284,4 +284,4 @@ Tiles<X> sides_of(const Tiles<X>& a, const B& b, index_t rows, const auto& eleme
                            }));
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -23,7 +23,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Shorter runs cost more in system calls than a redistribution to rows costs: calls of 256, 64, 16
 /// and 4 KiB reach 0.87, 0.63, 0.38 and 0.18 of the rate of one large call into the page cache.
@@ -200,4 +200,4 @@ void save_array(const char* operation, const std::string& path, const std::strin
   write_shared_array(operation, path, header, {layout, x.mesh().state(), shape}, dense.view());
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

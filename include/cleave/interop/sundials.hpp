@@ -24,7 +24,7 @@
 #include <cleave/ops/reductions/exact_reductions.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave::sun {
+namespace cleave::inline v0::sun {
 
 namespace detail {
 
@@ -171,4 +171,4 @@ const X& tensor(N_Vector v) {
   return detail::Functions<X>::of(v);
 }
 
-}  // namespace cleave::sun
+}  // namespace cleave::inline v0::sun

@@ -5,7 +5,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::kernels::formulas {
+namespace cleave::inline v0::kernels::formulas {
 
 template <class V>
 using NumberOf = V;
@@ -33,4 +33,4 @@ struct Erf {
 #include <cleave/kernels/activation_formulas.inc>
 #undef CLEAVE_FORMULA
 
-}  // namespace cleave::kernels::formulas
+}  // namespace cleave::inline v0::kernels::formulas

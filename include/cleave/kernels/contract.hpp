@@ -16,7 +16,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// Which dimensions of x, w and y = x · w correspond. Every dimension of y is one of x or w.
 struct Contraction {
@@ -190,4 +190,4 @@ void contract(On<Device> on, const Contraction& letters, const Strided<T>& y,
   if (result.data != c.data) strided_copy(Device{}, result.view(), c.view());
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

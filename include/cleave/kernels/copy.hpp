@@ -9,7 +9,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// Copies the elements of `from` to the same indices of `to`. @pre equal extents, no overlap
 template <class Device, class T>
@@ -101,4 +101,4 @@ void place_slices(On<Device> on, const Strided<const T>& x, const Strided<T>& y,
                 every(y, d, begin + from * step - first, step, to - from));
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -10,7 +10,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// Row-major, contiguous elements. @param memory  set to the owner of the copy, if one is made
 template <class Device, class T>
@@ -33,4 +33,4 @@ Strided<const T> with_dense_rows(On<Device> on, const Strided<const T>& x,
   return densely(on, x, memory);
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -13,7 +13,7 @@
 #include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/portable_functions.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// A real number in [0, 1): a multiple of 2^-53 for double, 2^-24 for float, 2^-11 for half and
 /// 2^-8 for bfloat16, the precision of each type.
@@ -163,4 +163,4 @@ struct Drawn {
   CLEAVE_HOST_DEVICE auto operator()(index_t i) const { return f(state.bits(i)); }
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

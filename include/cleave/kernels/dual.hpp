@@ -8,7 +8,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// value + slope · ε, with ε² = 0.
 template <class T>
@@ -120,4 +120,4 @@ CLEAVE_HOST_DEVICE constexpr T slope_of(const T&) {
   return T(0);
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -16,7 +16,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/reduce_op.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -154,4 +154,4 @@ struct Fold {
   }
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

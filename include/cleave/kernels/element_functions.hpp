@@ -14,7 +14,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// |a|; real for complex a.
 template <class T>
@@ -153,4 +153,4 @@ CLEAVE_HOST_DEVICE T logistic(const T& a) {
   return quotient(T(1), plus(T(1), exponential(minus(T(0), a))));
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

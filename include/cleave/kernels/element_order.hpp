@@ -4,7 +4,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// Compares the elements of a line by their indices: NaNs count as largest; among equal elements
 /// the lower index comes first.
@@ -27,4 +27,4 @@ struct ElementOrder {
   }
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -12,7 +12,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 using ExactWord = std::int64_t;
 
@@ -352,4 +352,4 @@ CLEAVE_HOST_DEVICE inline T exact_value(ExactTerms terms, ExactWord* words,
   else return real;
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

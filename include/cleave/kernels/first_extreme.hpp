@@ -8,7 +8,7 @@
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// The index of the extreme element of an empty range: larger than any valid index.
 inline constexpr index_t no_index = std::numeric_limits<index_t>::max();
@@ -20,4 +20,4 @@ CLEAVE_HOST_DEVICE constexpr bool is_better(const T& a, const T& best) {
   return int(before) | (int(is_nan(a)) & int(!is_nan(best)));  // without a branch: vectorises
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

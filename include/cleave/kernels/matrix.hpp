@@ -4,7 +4,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// Element (i, j) lies at data[i * row_stride + j * col_stride].
 template <class T>
@@ -37,4 +37,4 @@ Matrix<T> as_matrix(const Strided<T>& s) {
   return {s.data, s.extents[0], s.extents[1], s.strides[0], s.strides[1]};
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -8,7 +8,7 @@
 
 #include <cleave/core/random_state.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// A bijection of [0, n), determined by a draw.
 ///
@@ -71,4 +71,4 @@ class Permutation {
   int low_bits_ = 0;
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

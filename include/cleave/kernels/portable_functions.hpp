@@ -12,7 +12,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// c0 + x (c1 + x (c2 + ..)).
 template <class... C>
@@ -116,4 +116,4 @@ inline double normal_probability(double z) {
   return std::bit_cast<double>(above);
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

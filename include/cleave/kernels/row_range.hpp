@@ -5,7 +5,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// In place of the index of ignored rows: every row counts.
 inline constexpr index_t none_ignored = std::numeric_limits<index_t>::min();
@@ -26,4 +26,4 @@ struct RowRange {
   CLEAVE_HOST_DEVICE bool has(index_t index) const { return index >= 0 && index < total; }
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -9,7 +9,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// The device that a kernel runs on, its first argument. Callers name kernels without their
 /// namespace, so that overloads for other devices may be declared after the caller.
@@ -60,4 +60,4 @@ Strided<T> elements_of(const View& view) {
   return {static_cast<T*>(view.data), view.extents, view.strides};
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The base of all axes: `struct dp : cleave::axis {};`
 struct axis {};
@@ -61,4 +61,4 @@ std::string axis_name() {
   return detail::AxisName<A>::get();
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

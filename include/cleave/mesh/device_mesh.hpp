@@ -16,7 +16,7 @@
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -246,7 +246,7 @@ DeviceMesh<Device, Axes...> init_device_mesh(const World& world,
   return DeviceMesh<Device, Axes...>(std::move(state));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/mesh/device_mesh_body.hpp>

@@ -11,7 +11,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/mesh/device_mesh.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 CLEAVE_INLINE std::shared_ptr<const MeshState> mesh_of_all(
     const std::shared_ptr<Communicator>& group, const Shape& extents,
@@ -30,4 +30,4 @@ CLEAVE_INLINE std::shared_ptr<const MeshState> mesh_of_all(
   return state;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

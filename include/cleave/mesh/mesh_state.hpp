@@ -11,7 +11,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/shape.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A set of axes of a mesh: bit a stands for axis a.
 using AxisMask = unsigned;
@@ -172,7 +172,7 @@ std::shared_ptr<const MeshState> slice_of(const std::shared_ptr<const MeshState>
 std::shared_ptr<const MeshState> joined_slices(const char* operation, const std::string& what,
                                                const MeshState& outer, const MeshState& inner);
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/mesh/mesh_state_body.hpp>

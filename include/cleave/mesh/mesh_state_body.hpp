@@ -12,7 +12,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 CLEAVE_INLINE MeshState::MeshState(std::shared_ptr<Communicator> world,
                                    std::shared_ptr<Communicator> group, const Shape& extents,
@@ -165,4 +165,4 @@ CLEAVE_INLINE std::shared_ptr<const MeshState> joined_slices(const char* operati
   return mesh;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -13,7 +13,7 @@
 #include <cleave/nn/traced_step.hpp>
 #include <cleave/nn/update.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 struct AdamOptions {
   double learning_rate = 1e-3;
@@ -200,4 +200,4 @@ auto adamw(const M& m, const AdamOptions& options) {
   return detail::make_adam<std::true_type>(m, options);
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

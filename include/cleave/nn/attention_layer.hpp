@@ -10,7 +10,7 @@
 #include <cleave/ops/attention/rotary_embedding.hpp>
 #include <cleave/ops/shapes/reshape.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// Rotary position embedding: rotates queries and keys by their positions. @see rotary_embedding
 struct Rotary {
@@ -94,4 +94,4 @@ auto multihead_attention(index_t width, index_t heads, Mask mask = {}, Places pl
   return multihead_attention<T>(width, heads, heads, mask, places);
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -8,7 +8,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/nn/state_dict.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// Writes the state into the new directory `path`. The name appears only when all data is on disk:
 /// a program that is killed leaves no directory of that name, or a complete one.
@@ -41,7 +41,7 @@ CLEAVE_INLINE Notes load_checkpoint(const std::string& path, const StateDict& st
 /// entries; empty if there is none.
 CLEAVE_INLINE std::string latest_checkpoint(const std::string& directory);
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn
 
 #if !CLEAVE_COMPILED
 #include <cleave/nn/checkpoint_body.hpp>

@@ -30,7 +30,7 @@
 #include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 namespace detail {
 
@@ -301,4 +301,4 @@ CLEAVE_INLINE std::string latest_checkpoint(const std::string& directory) {
   return latest;
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -14,7 +14,7 @@
 #include <cleave/kernels/host/update_elements.hpp>
 #include <cleave/nn/update.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 namespace detail {
 
@@ -198,4 +198,4 @@ struct GradScaler {
   }
 };
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -8,7 +8,7 @@
 #include <cleave/nn/visit.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 namespace detail {
 
@@ -60,4 +60,4 @@ std::string describe(const M& m) {
   return text;
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -6,7 +6,7 @@
 #include <cleave/nn/part.hpp>
 #include <cleave/ops/random/dropout.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// While `training`, sets elements to zero with a probability and scales up the rest. The same
 /// elements on any mesh. @see train, eval, cleave::dropout
@@ -26,4 +26,4 @@ struct Dropout {
   }
 };
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

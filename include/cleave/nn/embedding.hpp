@@ -5,7 +5,7 @@
 #include <cleave/nn/parameter_placements.hpp>
 #include <cleave/ops/indices/index_select.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// Looks up the row of the weight for each index.
 ///
@@ -32,4 +32,4 @@ Embedding<Lazy<T, 2>> embedding(index_t rows, index_t width, double deviation = 
   return {{{rows, width}, normal(0, deviation)}};
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

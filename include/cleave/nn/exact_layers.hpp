@@ -14,7 +14,7 @@
 #include <cleave/nn/layers.hpp>
 #include <cleave/ops/products/exact_products.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// y = x W^T + b by exact products, which its gradients use too. @see cleave::linear<exact>
 template <class W = Lazy<float, 2>, class B = Lazy<float, 1>>
@@ -93,4 +93,4 @@ double clip_grad_norm_(const M& m, double max_norm) {
   return detail::clip_to(m, max_norm, grad_norm<E>(m));
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -10,7 +10,7 @@
 #include <cleave/nn/part.hpp>
 #include <cleave/ops/engine/operation.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 inline constexpr int max_members = 16;
 
@@ -106,4 +106,4 @@ struct Rebind<M<A...>, Types<New...>> {
                 "order of the members");
 };
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -5,10 +5,10 @@
 
 #include <cleave/core/error.hpp>
 
-namespace cleave::nn::detail {
+namespace cleave::inline v0::nn::detail {
 
 [[noreturn]] inline void file_error(const std::string& path, const std::string& message) {
   throw Error("checkpoint", path + " " + message);
 }
 
-}  // namespace cleave::nn::detail
+}  // namespace cleave::inline v0::nn::detail

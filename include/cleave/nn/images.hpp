@@ -12,7 +12,7 @@
 #include <cleave/ops/normalisation/group_norm.hpp>
 #include <cleave/ops/shapes/reshape.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 namespace detail {
 
@@ -155,4 +155,4 @@ struct Flatten {
   }
 };
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

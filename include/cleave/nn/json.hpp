@@ -15,7 +15,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/nn/file_error.hpp>
 
-namespace cleave::nn::detail {
+namespace cleave::inline v0::nn::detail {
 
 /// The whole number, not negative, that the text writes in the given base; none if it is another.
 template <class T>
@@ -209,4 +209,4 @@ class JsonReader {
   std::size_t at_ = 0;
 };
 
-}  // namespace cleave::nn::detail
+}  // namespace cleave::inline v0::nn::detail

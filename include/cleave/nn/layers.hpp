@@ -14,7 +14,7 @@
 #include <cleave/ops/normalisation/layer_norm.hpp>
 #include <cleave/ops/products/linear.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// y = x W^T + b.
 ///
@@ -158,4 +158,4 @@ RmsNorm<Lazy<T, 1>> rms_norm(index_t extent, double epsilon = 1e-6) {
   return {{{extent}, constant(1)}, epsilon};
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

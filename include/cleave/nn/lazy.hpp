@@ -11,7 +11,7 @@
 #include <cleave/dtensor/random.hpp>
 #include <cleave/nn/part.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// How the elements of a parameter are initialised.
 struct Initializer {
@@ -124,4 +124,4 @@ constexpr const X& made(const X& parameter) {
 
 }  // namespace detail
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

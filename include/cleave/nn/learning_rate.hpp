@@ -9,7 +9,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// Rises linearly from start · rate at step 0 to rate at step `steps`, then stays constant.
 struct WarmUp {
@@ -53,4 +53,4 @@ struct Cosine {
   }
 };
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -10,7 +10,7 @@
 #include <cleave/nn/fields.hpp>
 #include <cleave/nn/part.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 namespace detail {
 
@@ -79,4 +79,4 @@ auto unwrapped(const M& m) {
   else return m;
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -3,7 +3,7 @@
 
 #include <cleave/nn/visit.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 namespace detail {
 
@@ -25,4 +25,4 @@ void eval(M& m) {
   detail::set_training(m, false);
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -20,7 +20,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::nn::detail {
+namespace cleave::inline v0::nn::detail {
 
 template <class T, std::size_t>
 using Always = T;
@@ -31,9 +31,9 @@ Types<Always<T, I>...> repeated(std::index_sequence<I...>);
 template <int N, class T>
 using Repeated = decltype(repeated<T>(std::make_index_sequence<std::size_t(N)>{}));
 
-}  // namespace cleave::nn::detail
+}  // namespace cleave::inline v0::nn::detail
 
-namespace cleave::ops {
+namespace cleave::inline v0::ops {
 
 /// The step of an optimizer for a parameter. Operands are the parameter, its gradient, its states,
 /// the counts of steps if the rule has them, and the learning rate; results are the new parameter
@@ -130,4 +130,4 @@ struct OptimizerStep {
   }
 };
 
-}  // namespace cleave::ops
+}  // namespace cleave::inline v0::ops

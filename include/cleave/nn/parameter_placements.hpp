@@ -1,7 +1,7 @@
 // A layer's declaration of how its parameters are sharded over a mesh axis.
 #pragma once
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// Placements on one mesh axis: of a layer's first input, then of each of its members, in order.
 /// Entries of members that are not parameters are ignored.
@@ -15,4 +15,4 @@ struct Cut {
   using input = Input;
 };
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -22,7 +22,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/ops/engine/operand.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// The names of all data members of a module, in order. The parts of a member with the name ""
 /// are named as if they were the module's own.
@@ -128,4 +128,4 @@ struct Plain<X> {
 template <class X>
 using plain_t = typename Plain<X>::type;
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

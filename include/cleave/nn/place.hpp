@@ -8,7 +8,7 @@
 #include <cleave/nn/lazy.hpp>
 #include <cleave/nn/map_parts.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 namespace detail {
 
@@ -78,4 +78,4 @@ auto make(const M& m, RandomState& state) {
   return map_tensors(m, one, one);
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -16,7 +16,7 @@
 #include <cleave/nn/file_error.hpp>
 #include <cleave/nn/state_dict.hpp>
 
-namespace cleave::nn::detail {
+namespace cleave::inline v0::nn::detail {
 
 static_assert(std::endian::native == std::endian::little,
               "cleave: safetensors are read and written on little-endian machines only");
@@ -56,7 +56,7 @@ CLEAVE_INLINE FileIndex read_header(const std::string& path);
 /// The elements of a piece. @throws Error, with the path, if they were changed
 CLEAVE_INLINE std::vector<std::byte> read_piece(const FileIndex& file, const Piece& piece);
 
-}  // namespace cleave::nn::detail
+}  // namespace cleave::inline v0::nn::detail
 
 #if !CLEAVE_COMPILED
 #include <cleave/nn/safetensors_body.hpp>

@@ -15,7 +15,7 @@
 #include <cleave/nn/json.hpp>
 #include <cleave/nn/safetensors.hpp>
 
-namespace cleave::nn::detail {
+namespace cleave::inline v0::nn::detail {
 
 CLEAVE_INLINE std::uint64_t checksum_of_bytes(const void* data, std::size_t bytes) {
   const auto* from = static_cast<const std::byte*>(data);
@@ -272,4 +272,4 @@ CLEAVE_INLINE std::vector<std::byte> read_piece(const FileIndex& index, const Pi
   return bytes;
 }
 
-}  // namespace cleave::nn::detail
+}  // namespace cleave::inline v0::nn::detail

@@ -9,7 +9,7 @@
 #include <cleave/interop/shared_array_file.hpp>
 #include <cleave/nn/safetensors.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// Writes a global array, each rank its own bytes, to one safetensors file, which replaces an
 /// existing file at once. `load_checkpoint` reads it under any placements.
@@ -38,4 +38,4 @@ void save_safetensors(const std::string& path, const std::string& name,
   cleave::detail::save_array("save_safetensors", path, detail::write_header(index), x);
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

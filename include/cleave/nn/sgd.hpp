@@ -9,7 +9,7 @@
 #include <cleave/nn/traced_step.hpp>
 #include <cleave/nn/update.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 struct SgdOptions {
   double learning_rate = 1e-3;
@@ -194,4 +194,4 @@ auto momentum_sgd(const M& m, const MomentumOptions& options) {
   return MomentumSgd<decltype(state)>{state, {steps}, options};
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

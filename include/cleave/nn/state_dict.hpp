@@ -12,7 +12,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// Elements on the host, with the storage that keeps them alive.
 struct HostElements {
@@ -134,4 +134,4 @@ StateDict state_dict(const M& m, const std::string& prefix = "") {
   return state;
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -19,7 +19,7 @@
 #include <cleave/nn/visit.hpp>
 #include <cleave/spmd/trace_function.hpp>
 
-namespace cleave::nn::detail {
+namespace cleave::inline v0::nn::detail {
 
 template <class M>
 constexpr bool has_traced_parameters() {
@@ -40,9 +40,9 @@ constexpr bool has_traced_parameters() {
 template <class M>
 inline constexpr bool is_traced_module = has_traced_parameters<M>();
 
-}  // namespace cleave::nn::detail
+}  // namespace cleave::inline v0::nn::detail
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// Options of an optimizer in a traced function: the learning rate is an input of the program.
 template <class Options>
@@ -54,9 +54,9 @@ inline constexpr bool is_traced_options = false;
 template <class Options>
 inline constexpr bool is_traced_options<TracedOptions<Options>> = true;
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -176,4 +176,4 @@ struct LeavesOf<M> {
   }
 };
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

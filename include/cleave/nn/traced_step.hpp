@@ -18,7 +18,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/spmd/traced_factories.hpp>
 
-namespace cleave::nn::detail {
+namespace cleave::inline v0::nn::detail {
 
 /// Adds one to the counts with begin <= index < end.
 struct CountSteps {
@@ -141,4 +141,4 @@ void trace_update(const Rule& rule, const Options& options, const Counts& counts
   }
 }
 
-}  // namespace cleave::nn::detail
+}  // namespace cleave::inline v0::nn::detail

@@ -7,7 +7,7 @@
 #include <cleave/nn/map_parts.hpp>
 #include <cleave/nn/visit.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The module with its parameters as leaves of the tape; buffers are unchanged.
 ///
@@ -38,4 +38,4 @@ void zero_grad(const M& m) {
   });
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -16,7 +16,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// A tracked parameter: this rank's elements and those of its gradient, under equal placements.
 /// @tparam Device  where they are
@@ -187,4 +187,4 @@ auto zeros_like_trained(const M& m) {
   });
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -9,7 +9,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// x + attention(norm(x)), then x + mlp(norm(x)): each part adds to x and keeps its placements.
 ///
@@ -55,4 +55,4 @@ auto transformer_block(index_t width, index_t heads, F activation = {}, Places p
       layer_norm<T>(width), nn::mlp<T>(width, 4 * width, width, activation), None{}};
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

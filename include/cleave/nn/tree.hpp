@@ -12,7 +12,7 @@
 #include <cleave/nn/fields.hpp>
 #include <cleave/nn/part.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// A part in the tree of a module type.
 struct Node {
@@ -195,9 +195,9 @@ constexpr Path<P.text[I]...> path_of(std::index_sequence<I...>) {
 
 }  // namespace detail
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// `"layers.*.up"_path`: selects modules by dotted names; * matches a name or a part of one.
 template <nn::detail::PathText P>
@@ -205,4 +205,4 @@ constexpr auto operator""_path() {
   return nn::detail::path_of<P>(std::make_index_sequence<sizeof(P.text) - 1>{});
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -17,7 +17,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::nn::detail {
+namespace cleave::inline v0::nn::detail {
 
 /// Calls f with a null pointer to the real type of the elements: a complex number is two reals.
 template <class F>
@@ -101,4 +101,4 @@ inline void require_equal_counts(const char* operation, std::size_t model, std::
                                std::to_string(state));
 }
 
-}  // namespace cleave::nn::detail
+}  // namespace cleave::inline v0::nn::detail

@@ -12,7 +12,7 @@
 #include <cleave/nn/fields.hpp>
 #include <cleave/nn/part.hpp>
 
-namespace cleave::nn {
+namespace cleave::inline v0::nn {
 
 /// "layers" and "0" as "layers.0"; an empty name adds nothing.
 inline std::string join_path(const std::string& path, std::string_view name) {
@@ -95,4 +95,4 @@ index_t count(const M& m) {
   return total;
 }
 
-}  // namespace cleave::nn
+}  // namespace cleave::inline v0::nn

@@ -15,7 +15,7 @@
 #include <cleave/nn/map_parts.hpp>
 #include <cleave/nn/visit.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace nn {
 
@@ -106,4 +106,4 @@ auto with_paths(M m) {
   return nn::detail::with_path(std::move(m), "");
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

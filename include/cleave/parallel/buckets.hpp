@@ -11,7 +11,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// The sizes of buckets in bytes.
 struct BucketSizes {
@@ -72,4 +72,4 @@ inline std::vector<int> reversed_order(std::size_t n) {
   return order;
 }
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

@@ -21,7 +21,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace parallel {
 
@@ -174,4 +174,4 @@ struct CompressedAllReduce {
 using Bf16Compress = CompressedAllReduce<bfloat16>;
 using Fp16Compress = CompressedAllReduce<half>;
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

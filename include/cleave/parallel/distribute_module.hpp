@@ -8,7 +8,7 @@
 #include <cleave/parallel/parallelize_module.hpp>
 #include <cleave/parallel/prepared.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The path of a module in the tree of another one, as a constant; the elements of a vector are
 /// called *.
@@ -142,4 +142,4 @@ auto distribute_module(const M& m, const DeviceMesh<Device, A...>& mesh,
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 #include <cleave/nn/update.hpp>
 #include <cleave/parallel/comm_hook.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// Arrays of numbers by the key of a parameter, initially 0.
 class NumbersByKey {
@@ -37,4 +37,4 @@ void for_parts(const GradientBucket& bucket, const F& f) {
   }
 }
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

@@ -12,7 +12,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// Several arrays, each sharded along one dimension over the ranks of a group.
 ///
@@ -125,4 +125,4 @@ class FlatLayout {
   std::vector<Part> parts_;
 };
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

@@ -24,7 +24,7 @@
 #include <cleave/parallel/sharded_module.hpp>
 #include <cleave/parallel/sliced_mesh.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Whether to reshard parameters after forward: true frees the unsharded parameters, false keeps
 /// them until backward. A number n reshards them to n neighbouring ranks of the axis, such as those
@@ -326,4 +326,4 @@ auto fully_shard(const M& m, const DeviceMesh<Device, Axes...>& mesh, Rest... re
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

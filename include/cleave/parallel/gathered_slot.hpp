@@ -14,7 +14,7 @@
 #include <cleave/parallel/own_batch.hpp>
 #include <cleave/parallel/sharded_group.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// The record of one call of a module whose parameters form a group: collects the gradients of its
 /// unsharded parameters.
@@ -199,4 +199,4 @@ class GatheredSlot : public tape::Slot<typename OwnPart<F, On>::type> {
   On on_;
 };
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

@@ -28,7 +28,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// Adds one array to another. @see update_elements
 template <class T>
@@ -363,4 +363,4 @@ class GradientSync final : public tape::GradientReceiver {
   std::vector<Bucket> buckets_{};  ///< last member: work in progress reads the other members
 };
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

@@ -21,7 +21,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// The destination of the gradient of one parameter of a group.
 template <class R, class Device>
@@ -227,4 +227,4 @@ class GroupGradients {
   bool is_shared_ = false;  ///< the elements may be shared with a gradient
 };
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

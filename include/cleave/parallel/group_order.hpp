@@ -10,7 +10,7 @@
 
 #include <cleave/grad/record.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// The interface of a group that does not depend on its element types.
 class GroupLink : public std::enable_shared_from_this<GroupLink> {
@@ -100,4 +100,4 @@ class GroupOrder {
   bool ends_with_sweep_ = false;
 };
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

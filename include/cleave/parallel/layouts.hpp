@@ -10,7 +10,7 @@
 #include <cleave/parallel/module_axis.hpp>
 #include <cleave/parallel/prepared.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -155,4 +155,4 @@ auto prepared(M m, const Along<Mesh, A>& along, P, Q) {
   return detail::with_layouts<detail::FirstLayout<P>, detail::FirstLayout<Q>>(std::move(m), along);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

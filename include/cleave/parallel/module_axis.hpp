@@ -8,7 +8,7 @@
 #include <cleave/nn/parameter_placements.hpp>
 #include <cleave/nn/place.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -134,4 +134,4 @@ struct Along {
 template <class Device, Axis A>
 Along(DeviceMesh<Device, A>) -> Along<DeviceMesh<Device, A>, A>;
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 
 #include <cleave/mesh/mesh_state.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// A number for a module, for `numbered_detail`: errors show it and that of the part of the module.
 /// @pre all ranks of the mesh number the same modules in the same order
@@ -15,4 +15,4 @@ inline int next_module_number(const MeshState& mesh) {
   return ++mesh.cache<Count>().modules;
 }
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

@@ -17,7 +17,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/parallel/sliced_mesh.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// Instead of a mesh: the inputs of a call are on the mesh of the parameters.
 struct WholeBatch {};
@@ -214,4 +214,4 @@ constexpr bool takes_batch_on() {
   });
 }
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

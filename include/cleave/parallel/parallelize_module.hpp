@@ -13,7 +13,7 @@
 #include <cleave/parallel/parallelize_plan.hpp>
 #include <cleave/parallel/styles.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -135,4 +135,4 @@ auto parallelize_module(const M& m, const DeviceMesh<Device, Axes...>& mesh) {
   return parallelize_module(m, mesh, detail::nth<0, Axes...>{});
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

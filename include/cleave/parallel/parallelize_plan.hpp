@@ -10,7 +10,7 @@
 #include <cleave/nn/tree.hpp>
 #include <cleave/parallel/module_axis.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A style for the modules at a path.
 template <class P, class Style>
@@ -221,4 +221,4 @@ struct PlanFor {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

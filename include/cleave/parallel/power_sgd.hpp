@@ -19,7 +19,7 @@
 #include <cleave/kernels/host/orthonormal_rows.hpp>
 #include <cleave/parallel/error_feedback.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 struct PowerSgdOptions {
   index_t rank = 1;
@@ -178,4 +178,4 @@ class PowerSgd {
   parallel::NumbersByKey start_{};
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -6,7 +6,7 @@
 
 #include <cleave/parallel/layouts.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -107,4 +107,4 @@ struct PrepareModuleOutput
 struct PrepareModuleInputOutput
     : detail::PrepareStyle<detail::AnyLayoutsOfSide, detail::AnyLayoutsOfSide> {};
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 
 #include <cleave/nn/part.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The module M, called with the tuple of inputs that `hook.inputs(x..)` returns; the result is
 /// `hook.output(y)`.
@@ -41,4 +41,4 @@ struct Prepared : M {
   Hook hook_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

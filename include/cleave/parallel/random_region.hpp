@@ -11,7 +11,7 @@
 #include <cleave/dtensor/rng_tracker.hpp>
 #include <cleave/nn/part.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The module M, whose calls are regions of a tracker.
 template <class M, class Tracker>
@@ -51,4 +51,4 @@ auto random_region(Tracker& tracker) {
   };
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

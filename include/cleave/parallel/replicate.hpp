@@ -27,7 +27,7 @@
 #include <cleave/parallel/sliced_mesh.hpp>
 #include <cleave/tensor/overlap.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 struct ReplicateOptions {
   parallel::BucketSizes bucket_bytes{};
@@ -354,4 +354,4 @@ auto replicate(const M& m, const DeviceMesh<Device, Axes...>& mesh,
   if constexpr (is_clear) return replicate(m, mesh, Axes{}..., options);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -3,7 +3,7 @@
 
 #include <cleave/nn/visit.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Sets whether backward reduces the gradients of a module over ranks; initially true. If false,
 /// each rank accumulates its gradients without communication, and `grad` does not include them; the
@@ -20,4 +20,4 @@ void set_requires_gradient_sync(const M& m, bool on) {
   });
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -11,7 +11,7 @@
 #include <cleave/nn/trained.hpp>
 #include <cleave/nn/visit.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// @throws Error if two parameters of a module begin at the same element
 template <class M>
@@ -31,4 +31,4 @@ void require_separate_members(const char* operation, const M& m) {
   });
 }
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

@@ -24,7 +24,7 @@
 #include <cleave/parallel/group_order.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// x converted to element type To; x itself if it has this type.
 template <class To, class X>
@@ -330,4 +330,4 @@ class ShardedGroup final : public GroupLink {
   bool is_gathered_whole_ = false;  ///< the result of gather_ is in whole order, not by rank
 };
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

@@ -15,7 +15,7 @@
 #include <cleave/parallel/own_batch.hpp>
 #include <cleave/parallel/sharded_group.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 template <class M, class Group, class A, class Options, class Inner>
 struct FullySharded;
@@ -195,4 +195,4 @@ struct FullySharded : M {
   }
 };
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

@@ -18,7 +18,7 @@
 #include <cleave/nn/visit.hpp>
 #include <cleave/parallel/module_axis.hpp>
 
-namespace cleave::parallel {
+namespace cleave::inline v0::parallel {
 
 /// Instead of a mesh: the values are Tensors.
 struct NoMesh {};
@@ -208,4 +208,4 @@ auto on_common_mesh(const char* operation, const M& m, const Mesh& mesh, const F
   }
 }
 
-}  // namespace cleave::parallel
+}  // namespace cleave::inline v0::parallel

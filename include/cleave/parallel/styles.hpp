@@ -12,7 +12,7 @@
 
 #include <cleave/parallel/layouts.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -122,4 +122,4 @@ constexpr auto styles(S... style) {
       [style...](const auto& m, const auto& along) { return detail::styled(m, along, style...); };
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

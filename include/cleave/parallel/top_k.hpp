@@ -14,7 +14,7 @@
 
 #include <cleave/parallel/error_feedback.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Each rank sends the given share of a bucket's elements, those with the largest absolute values;
 /// the rest is added to its next gradient (error feedback).
@@ -106,4 +106,4 @@ class TopK {
   parallel::NumbersByKey left_{};
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

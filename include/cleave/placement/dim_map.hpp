@@ -6,7 +6,7 @@
 
 #include <cleave/placement/ownership.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What a read beyond the first or the last index means.
 enum class Beyond : std::uint8_t {
@@ -118,4 +118,4 @@ constexpr void each_readers(const DimMap& map, index_t n, index_t results, Index
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 
 #include <cleave/placement/ownership.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Calls f(global box, the same elements as a box of local indices) for boxes that together are
 /// what the rank at `coordinate` owns, ascending in row-major order of their first indices.
@@ -32,4 +32,4 @@ constexpr void each_owned_box(const Layout& layout, const Shape& shape, const Sh
   descend(descend, 0);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

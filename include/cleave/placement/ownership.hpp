@@ -22,7 +22,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Half-open range of indices.
 struct IndexRange {
@@ -319,4 +319,4 @@ struct DimOwnership {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/placement/placement_kinds.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The placements of a tensor on all axes of a mesh, as a value.
 struct Layout {
@@ -343,7 +343,7 @@ struct LayoutOf {
 template <class List, int Dims>
 using normalized_t = placements_t<detail::LayoutOf<List, Dims>>;
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/placement/placement_body.hpp>

@@ -16,7 +16,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -113,4 +113,4 @@ CLEAVE_INLINE std::string to_string(const Layout& layout) {
   return text + ")";
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/reduce_op.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -221,4 +221,4 @@ struct Placement {
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

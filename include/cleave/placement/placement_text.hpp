@@ -12,7 +12,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A layout in short: R (Replicate), S0 (Shard<0>), B0 (Balanced<0>), C0:64 (BlockCyclic<0, 64>)
 /// and O1:0 (Owned<1, 0>), separated by commas.
@@ -119,4 +119,4 @@ inline Layout layout_of_text(const char* operation, std::string_view text, int d
   return layout;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

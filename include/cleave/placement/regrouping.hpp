@@ -8,7 +8,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/placement/ownership.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Dimensions [first, first + operand) of an operand become dimensions [first, first + result) of
 /// the result. Other dimensions stay as they are.
@@ -102,4 +102,4 @@ constexpr void each_box_of_range(const Shape& shape, int first, int end, IndexRa
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/placement/placement_text.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -63,4 +63,4 @@ decltype(auto) with_placement(std::string_view text, F&& f) {
   return detail::choose_placement<Choices...>(wanted, f, "");
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

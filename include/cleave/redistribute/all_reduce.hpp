@@ -6,7 +6,7 @@
 
 #include <cleave/redistribute/step_call.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// @return     a call whose result is the reduced elements, the same on every rank of the group
 /// @collective the ranks that differ in `step.axes`
@@ -23,4 +23,4 @@ Call all_reduce(const Step& step, const Block& block, const Context& context) {
           in_place ? block : allocate<Device>(block.view.dtype, block.view.extents)};
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -12,7 +12,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// Local elements and their storage.
 struct Block {
@@ -71,4 +71,4 @@ inline Box own_box(const StepLayout& of, const Context& context) {
   return owned_box(of, context.shape, context.mesh.extents(), context.mesh.coordinate());
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -13,7 +13,7 @@
 #include <cleave/redistribute/cost.hpp>
 #include <cleave/redistribute/plan.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Whether plans other than `make_plan`'s may be cheaper for some shape and mesh.
 ///
@@ -187,4 +187,4 @@ constexpr Plan choose_plan(const Layout& source, const Layout& target, const Sha
   return detail::PlanSearch(source, target, shape, mesh, element_size, model).best();
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

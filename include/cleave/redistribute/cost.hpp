@@ -8,7 +8,7 @@
 #include <cleave/redistribute/plan.hpp>
 #include <cleave/redistribute/step_box.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Time of a collective step = latency + the most bytes that a rank receives / bandwidth.
 ///
@@ -126,4 +126,4 @@ constexpr double estimated_us(const Plan& plan, const Shape& mesh, const Shape& 
   return us;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

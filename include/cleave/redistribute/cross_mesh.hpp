@@ -20,7 +20,7 @@
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/redistribute/run_plan.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 // Templates of a single type: compiled where they are called, not wherever this file is included.
 
@@ -154,4 +154,4 @@ Block cross_redistribute(const Layout& source, const Layout& target, Block block
   return finish<Device>(std::move(result));
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -5,7 +5,7 @@
 
 #include <cleave/redistribute/run_transfers.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// @return     a call whose result is the elements that this rank owns under `step.to`
 /// @collective the ranks that differ in `step.axes`
@@ -25,4 +25,4 @@ Call exchange(const Step& step, const Block& block, const Context& context) {
   return call;
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

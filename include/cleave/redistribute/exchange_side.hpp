@@ -4,7 +4,7 @@
 #include <cleave/redistribute/peers.hpp>
 #include <cleave/redistribute/step_box.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// One side of an exchange: the ranks of a group that are in a mesh, and the chunks of the indices
 /// that they own under a layout. Refers to its arguments.
@@ -78,4 +78,4 @@ constexpr void each_reader(const ExchangeSide& before, const ExchangeSide& after
       f(receiver);
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

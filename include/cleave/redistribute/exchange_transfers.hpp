@@ -11,7 +11,7 @@
 #include <cleave/redistribute/exchange_side.hpp>
 #include <cleave/redistribute/step_call.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// The ranks of a group.
 struct GroupNumbers {
@@ -70,4 +70,4 @@ Transfers exchange_transfers(const S& step, const Shape& shape, const Shape& mes
   return plan_transfers(before, after, StepNumbers(before, step.axes));
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -14,7 +14,7 @@
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -101,7 +101,7 @@ Explanation explain(const DeviceMesh<Device, Axes...>& mesh, const index_t (&ext
   return explain(from, to, shape, mesh.state(), dtype, cost_model(*mesh.state().world()));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/redistribute/explain_body.hpp>

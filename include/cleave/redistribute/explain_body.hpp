@@ -12,7 +12,7 @@
 #include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -117,4 +117,4 @@ CLEAVE_INLINE Explanation explain(const Layout& source, const Layout& target, co
   return result;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 #include <cleave/redistribute/needs.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// An exchange of boxes with its sizes: a value to print, count or compare.
 struct ExplainedNeeds {
@@ -39,7 +39,7 @@ inline ExplainedNeeds explain(const redistribution::Needs& needs, const MeshStat
   return explain(needs, mesh, dtype, cost_model(*mesh.world()));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/redistribute/explain_needs_body.hpp>

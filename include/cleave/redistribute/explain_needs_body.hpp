@@ -7,7 +7,7 @@
 #include <cleave/redistribute/explain.hpp>
 #include <cleave/redistribute/explain_needs.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 CLEAVE_INLINE ExplainedNeeds explain(const redistribution::Needs& needs, const MeshState& mesh,
                                      DType dtype, const CostModel& machine) {
@@ -73,4 +73,4 @@ CLEAVE_INLINE std::string ExplainedNeeds::text() const {
   return lines + "; copies " + std::to_string(own_bytes) + " bytes of its own part\n";
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

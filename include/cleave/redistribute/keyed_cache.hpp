@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// Values whose total weight is at most `Limit`; the oldest are evicted for new ones.
 /// @tparam Key  has a checksum() and ==
@@ -45,4 +45,4 @@ class KeyedCache {
   std::vector<std::unique_ptr<const Entry>> entries_;
 };
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

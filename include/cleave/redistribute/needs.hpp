@@ -17,7 +17,7 @@
 #include <cleave/redistribute/peers.hpp>
 #include <cleave/redistribute/step_call.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// An operand, a result, and what the result reads of the operand.
 struct Needs {
@@ -234,4 +234,4 @@ inline Transfers need_transfers(const Needs& needs, const Shape& mesh, const Sha
   return transfers;
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

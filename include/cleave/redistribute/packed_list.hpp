@@ -25,7 +25,7 @@
 #include <cleave/redistribute/run_plan.hpp>
 #include <cleave/tensor/host_memory.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// Rows of equal length in the dense elements of an entry, one after the other in a buffer; in
 /// bytes.
@@ -403,4 +403,4 @@ class PackedEntries {
   std::vector<Call> calls_{};
 };
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

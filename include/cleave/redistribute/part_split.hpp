@@ -17,7 +17,7 @@
 #include <cleave/redistribute/exchange_side.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// Local indices of one dimension: start + i * period + [0, length) for i < count.
 struct Runs {
@@ -263,4 +263,4 @@ class PartSplit {
   std::array<Dim, std::size_t(max_dims)> dim_{};
 };
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

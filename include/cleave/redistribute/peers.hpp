@@ -7,7 +7,7 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/redistribute/plan.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// Calls f(coordinate, shared indices) for every box that shares indices with `window`, among the
 /// boxes of the ranks that differ from `coordinate` in `axes`. Axes that shard nothing keep their
@@ -38,4 +38,4 @@ constexpr void each_box_within(const StepLayout& of, const Shape& shape, const S
   if (!window.empty()) descend(descend, 0, coordinate, Box::of(shape));
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

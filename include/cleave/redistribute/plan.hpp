@@ -25,7 +25,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What one step of a plan does: one of the collectives of plans, or one of two local steps.
 enum class StepKind : std::uint8_t {
@@ -310,4 +310,4 @@ constexpr Plan make_plan(const Layout& source, const Layout& target, int dims) {
   return plan;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

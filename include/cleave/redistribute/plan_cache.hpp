@@ -11,7 +11,7 @@
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/keyed_cache.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The cost model of a group, the same on all its ranks: the constants of CLEAVE_TUNE, or those of
 /// its backend on one node.
@@ -73,4 +73,4 @@ class PlanCache {
 
 }  // namespace redistribution
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

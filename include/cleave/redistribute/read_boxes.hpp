@@ -13,7 +13,7 @@
 #include <cleave/redistribute/needs.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// One operand of `read_boxes`.
 struct BoxRead {
@@ -35,7 +35,7 @@ struct BoxRead {
 template <class Device>
 void read_boxes(const char* operation, std::span<const BoxRead> reads, const MeshState& mesh);
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution
 
 #if !CLEAVE_COMPILED
 #include <cleave/redistribute/read_boxes_body.hpp>

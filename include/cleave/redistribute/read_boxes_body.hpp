@@ -15,7 +15,7 @@
 #include <cleave/redistribute/transfer_lists.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// The transfers of one operand.
 struct NeedTransfers : Transfers {
@@ -88,4 +88,4 @@ void read_boxes(const char* operation, std::span<const BoxRead> reads, const Mes
   }
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -9,7 +9,7 @@
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/plan.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// Turns the local elements under `source` into those under `target`.
 ///
@@ -54,7 +54,7 @@ template <class Device>
 Block cross_redistribute(const Layout& source, const Layout& target, Block block,
                          const MeshState& from, const MeshState& to, Shape& shape);
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution
 
 #if !CLEAVE_COMPILED
 #include <cleave/redistribute/redistribute_local_body.hpp>

@@ -13,7 +13,7 @@
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/redistribute/run_plan.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 template <class Device>
 Block run(const Plan* fixed, const Layout& source, const Layout& target, Block block,
@@ -62,4 +62,4 @@ void run_all(std::span<ListEntry> entries) {
     if (!is_packed(i)) entries[i].block = done++->take_block();
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -6,7 +6,7 @@
 
 #include <cleave/redistribute/step_call.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// @return     a call whose result is the reduced elements that this rank owns under `step.to`
 /// @collective the ranks that differ in `step.axes`
@@ -24,4 +24,4 @@ Call reduce_scatter(const Step& step, const Block& block, const Context& context
   return call;
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -18,7 +18,7 @@
 #include <cleave/redistribute/plan.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// An operand and a result with the same elements in row-major order.
 ///
@@ -183,7 +183,7 @@ struct Regroup {
 void regroup(const char* operation, const Regroup& how, const View& source, const View& destination,
              const MeshState& mesh);
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution
 
 #if !CLEAVE_COMPILED
 #include <cleave/redistribute/regroup_body.hpp>

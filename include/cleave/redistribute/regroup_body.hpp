@@ -12,7 +12,7 @@
 #include <cleave/redistribute/regroup.hpp>
 #include <cleave/redistribute/transfer_lists.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// One of the boxes of each rank's range.
 struct RegroupPiece {
@@ -157,4 +157,4 @@ CLEAVE_INLINE void regroup(const char* operation, const Regroup& how, const View
   mesh.group(axes)->run_all(round);
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -10,7 +10,7 @@
 #include <cleave/functional/bundle.hpp>
 #include <cleave/redistribute/step_call.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 template <class Device>
 class Round {
@@ -63,4 +63,4 @@ class Round {
   std::vector<Sum> sums_{};
 };
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -19,7 +19,7 @@
 #include <cleave/redistribute/to_partial.hpp>
 #include <cleave/redistribute/to_shard.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// The call of a step that communicates.
 template <class Device>
@@ -155,4 +155,4 @@ const Plan& plan_for(const E& entry) {
   return plan_for(entry.fixed, entry.source, entry.target, entry.block.view.dtype, entry.context);
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

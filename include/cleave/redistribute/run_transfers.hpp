@@ -19,7 +19,7 @@
 #include <cleave/redistribute/step_call.hpp>
 #include <cleave/redistribute/transfer_lists.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// What a rank sends and receives: transfers are of packed elements.
 struct RunTransfers : Transfers {
@@ -164,4 +164,4 @@ Block slice_runs(const Step& step, const Block& block, const Context& context) {
   return result;
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

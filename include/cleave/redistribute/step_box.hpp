@@ -6,7 +6,7 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/redistribute/plan.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// The box of global indices of the rank at `coordinate`: `cleave::owned_box` with the axes
 /// applied in the order of the step. @pre of.is_box()
@@ -89,4 +89,4 @@ constexpr bool shards_evenly(const StepLayout& of, const Shape& shape, const Sha
   return true;
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

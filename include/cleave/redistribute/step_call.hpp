@@ -12,7 +12,7 @@
 #include <cleave/comm/comm_scope.hpp>
 #include <cleave/redistribute/block.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// The transfers of a rank in one step.
 struct Transfers {
@@ -65,4 +65,4 @@ struct Call {
   }
 };
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

@@ -12,7 +12,7 @@
 #include <cleave/kernels/host/map_elements.hpp>
 #include <cleave/redistribute/block.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 namespace detail {
 
@@ -96,4 +96,4 @@ Block to_partial(const Step& step, const Block& block, const Context& context) {
   return result;
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

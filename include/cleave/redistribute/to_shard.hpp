@@ -6,7 +6,7 @@
 
 #include <cleave/redistribute/block.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// @return the elements that this rank owns under `step.to`, dense unless they are all of `block`
 /// @cost   a copy of the part
@@ -20,4 +20,4 @@ Block slice(const Step& step, const Block& block, const Context& context) {
   return result;
 }
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

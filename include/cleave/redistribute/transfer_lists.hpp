@@ -8,7 +8,7 @@
 #include <cleave/redistribute/keyed_cache.hpp>
 #include <cleave/redistribute/step_call.hpp>
 
-namespace cleave::redistribution {
+namespace cleave::inline v0::redistribution {
 
 /// @tparam Key   has a checksum() and ==
 /// @tparam List  Transfers, or derived from it
@@ -36,4 +36,4 @@ class TransferLists {
   KeyedCache<Key, std::shared_ptr<const List>, max_transfers> lists_;
 };
 
-}  // namespace cleave::redistribution
+}  // namespace cleave::inline v0::redistribution

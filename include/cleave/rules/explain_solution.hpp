@@ -9,7 +9,7 @@
 #include <cleave/rules/sharding_rule.hpp>
 #include <cleave/rules/solver.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// "ik,kj->ij"
 std::string to_string(const Rule& rule);
@@ -28,7 +28,7 @@ std::string extents_error(const ExtentsConflict& conflict, const Rule& rule, ind
 ///     ij = (Shard(0), Shard(1))
 std::string explain(const Rule& rule, const OperandLayouts& operands, const Solution& solution);
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/rules/explain_solution_body.hpp>

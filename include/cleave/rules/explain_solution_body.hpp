@@ -9,7 +9,7 @@
 #include <cleave/rules/sharding_rule.hpp>
 #include <cleave/rules/solver.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -71,4 +71,4 @@ CLEAVE_INLINE std::string explain(const Rule& rule, const OperandLayouts& operan
   return text;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Extents of one operand: `dims` numbers.
 struct ExtentsRef {
@@ -153,4 +153,4 @@ struct ExtentsTable {
   }
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

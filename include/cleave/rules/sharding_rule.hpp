@@ -19,7 +19,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/core/reduce_op.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The rule of an operation: by default the members of the operation itself; specialise it to
 /// define the rule separately. Members, all `static constexpr`:
@@ -318,4 +318,4 @@ constexpr Rule checked_rule() {
 template <class Op>
 inline constexpr Rule rule_of = detail::checked_rule<Op>();
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -39,7 +39,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The moves between two placements on an axis, the cheapest first: their order is their cost.
 enum class Move : std::uint8_t {
@@ -325,4 +325,4 @@ constexpr Solution solve_like_first(const Rule& rule, const OperandLayouts& oper
   return solution;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

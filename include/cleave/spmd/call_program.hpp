@@ -19,7 +19,7 @@
 #include <cleave/spmd/remake.hpp>
 #include <cleave/spmd/run_program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -110,4 +110,4 @@ std::tuple<Y...> run(const P& program, const Mesh& mesh, const X&... x) {
   return runner.template run<Y...>(x...);
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -8,7 +8,7 @@
 
 #include <cleave/spmd/expand.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// Shows, in a compile error, which node of a graph cannot be expanded: its number and the
 /// characters of its name; or, with number -1, which input has the wrong schema. A second error
@@ -73,4 +73,4 @@ constexpr bool check_expands() {
   return true;
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

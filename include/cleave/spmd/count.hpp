@@ -11,7 +11,7 @@
 #include <cleave/redistribute/regroup.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -191,4 +191,4 @@ constexpr index_t received_bytes(const P& program, const Shape& mesh, const Cost
   });
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -9,7 +9,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/spmd/drawing.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -54,4 +54,4 @@ std::string to_dot(const P& program, const DeviceMesh<Device, Axes...>& mesh) {
   return to_dot(program, mesh.state());
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

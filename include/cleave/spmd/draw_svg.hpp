@@ -12,7 +12,7 @@
 #include <cleave/mesh/device_mesh.hpp>
 #include <cleave/spmd/drawing.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -176,4 +176,4 @@ std::string to_svg(const P& program, const DeviceMesh<Device, Axes...>& mesh) {
   return to_svg(program, mesh.state());
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -18,7 +18,7 @@
 #include <cleave/spmd/print_program.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -118,4 +118,4 @@ Drawing drawing_of(const P& program, const MeshState& mesh) {
 
 }  // namespace detail
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -14,7 +14,7 @@
 #include <cleave/spmd/leaves.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// A type-erased DTensor: the part of a global array that this rank holds.
 struct ErasedTensor {
@@ -154,4 +154,4 @@ Y typed(const ErasedTensor& x, const Mesh& mesh) {
   return detail::dtensor_of<Y>(x.storage, x.local, mesh, x.shape);
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -14,7 +14,7 @@
 #include <cleave/spmd/count.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// What a program's steps cost.
 struct ProgramCosts {
@@ -118,4 +118,4 @@ constexpr double estimated_us(const P& program, const Shape& mesh, const Program
   return us;
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

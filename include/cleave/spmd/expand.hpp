@@ -28,7 +28,7 @@
 #include <cleave/spmd/reshaped_layout.hpp>
 #include <cleave/spmd/schema.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -398,4 +398,4 @@ constexpr Program expand(const G& graph, std::span<const Layout> schemas,
   return detail::Expansion<G>(graph, schemas, options).take();
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

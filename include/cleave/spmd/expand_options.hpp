@@ -3,7 +3,7 @@
 
 #include <cleave/core/shape.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// Options of `expand`.
 struct ExpandOptions {
@@ -16,4 +16,4 @@ struct ExpandOptions {
   Shape mesh{};
 };
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

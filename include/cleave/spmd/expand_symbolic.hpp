@@ -9,7 +9,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/remake.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// Expands now for a sample, and again for the extents of a run.
 /// Outputs have the same placements for all extents.
@@ -27,4 +27,4 @@ Program expand_symbolic(const G& graph, const Place& place) {
   return program;
 }
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

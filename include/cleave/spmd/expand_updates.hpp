@@ -9,7 +9,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/program_builder.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// Whether a value may share elements with an input that is written.
 /// @param source  per input: the value that is written to it, or -1
@@ -52,4 +52,4 @@ constexpr void append_writes(ProgramBuilder& builder, std::vector<int> source) {
   }
 }
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -15,7 +15,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// The most symbols of a program: a Shape holds their extents.
 inline constexpr int max_symbols = max_dims;
@@ -259,4 +259,4 @@ namespace detail {
 
 }  // namespace detail
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -20,7 +20,7 @@
 #include <cleave/spmd/run_checks.hpp>
 #include <cleave/spmd/symbolic_inputs.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 template <class Device>
 class ExtentsCache {
@@ -93,4 +93,4 @@ class ExtentsCache {
   Remake<Program> remake_{};
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

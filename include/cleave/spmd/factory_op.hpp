@@ -16,7 +16,7 @@
 #include <cleave/ops/engine/take_draw.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// Equal elements.
 template <class T>
@@ -101,4 +101,4 @@ struct FactoryInfo {
   }();
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

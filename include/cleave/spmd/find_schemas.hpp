@@ -31,7 +31,7 @@
 #include <cleave/spmd/search/schema_rows.hpp>
 #include <cleave/spmd/search/schema_search.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// The requested placements of a node's first result.
 struct Request {
@@ -329,4 +329,4 @@ constexpr FoundSchemas find_schemas(const G& graph, const Shape& mesh,
   return detail::SchemaFinder<G>(graph, mesh, options).find(candidates);
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -51,4 +51,4 @@ constexpr auto frozen(Make) {
   }(std::make_index_sequence<detail::sizes_made_by<Make>.size()>{});
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

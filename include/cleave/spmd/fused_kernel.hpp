@@ -13,7 +13,7 @@
 #include <cleave/spmd/passes/fuse_elementwise.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// The operations of a run, and its arrays.
 template <std::size_t Steps>
@@ -122,4 +122,4 @@ inline constexpr auto kernels_of = [] {
   }(std::make_integer_sequence<int, int(runs)>{});
 }();
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -17,7 +17,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// An array of a run on this rank.
 struct FusedArray {
@@ -293,4 +293,4 @@ class FusedLoops {
   std::size_t used_ = 0;  ///< of `strided_`, in the next run
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -20,7 +20,7 @@
 #include <cleave/spmd/frozen.hpp>
 #include <cleave/spmd/remake.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// The data members of an operation, as bytes: graphs hold operations by value.
 struct Attributes {
@@ -322,4 +322,4 @@ class Canonical {
 /// depend on the order in which a compiler evaluates function arguments.
 constexpr Graph canonical(const Graph& graph) { return detail::Canonical(graph).take(); }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

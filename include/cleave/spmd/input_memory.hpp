@@ -11,7 +11,7 @@
 #include <cleave/spmd/value_slot.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 class InputMemory {
  public:
@@ -67,4 +67,4 @@ class InputMemory {
   std::vector<Range> ranges_{};
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -33,7 +33,7 @@
 #include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// A program prepared to run repeatedly on a mesh, without types. @see Runner
 template <class Device>
@@ -385,4 +385,4 @@ class Interpreter {
   InputMemory input_memory_{};
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// Calls f with every value inside of x, in order. By default x is a value itself. Specialised for
 /// modules in nn/traced_module.hpp; specialise it for structs of your own.
@@ -64,4 +64,4 @@ struct LeavesOf<std::array<X, N>> {
   }
 };
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -17,7 +17,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/traced.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// A result of a traced function that has a name. @see named
 template <class X>
@@ -71,4 +71,4 @@ constexpr Layout output_schema(const P& program, std::string_view name) {
   return program.values[std::size_t(program.outputs[output_number(program, name)].value)].layout;
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

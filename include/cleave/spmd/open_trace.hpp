@@ -13,7 +13,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/spmd/graph.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// The numbers of the traces that have begun and not ended on this thread, the innermost last.
 struct OpenTraces {
@@ -146,4 +146,4 @@ constexpr void update(Graph& graph, const char* operation, int target, int value
               {.shapes = cleave::to_string(other.values[std::size_t(value)].shape)});
 }
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

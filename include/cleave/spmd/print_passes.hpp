@@ -13,7 +13,7 @@
 #include <cleave/spmd/print_program.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -98,4 +98,4 @@ inline std::string to_string(const MemoryPlan& plan) {
          std::to_string(plan.outside) + " bytes elsewhere\n";
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -14,7 +14,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/remake.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -153,4 +153,4 @@ std::string to_string(const P& program, const DeviceMesh<Device, Axes...>& mesh)
   return to_string(program, mesh.state());
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -8,7 +8,7 @@
 #include <cleave/spmd/find_schemas.hpp>
 #include <cleave/spmd/graph.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// "spmd::schema(Shard<0>{}, Replicate{})" @pre there is no partial
 inline std::string to_source(const Layout& layout) {
@@ -47,4 +47,4 @@ std::string to_source(const FoundSchemas& found, const G& graph) {
   return text + "};\n";
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -17,7 +17,7 @@
 #include <cleave/spmd/extent.hpp>
 #include <cleave/spmd/remake.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// Sets of extents, and the polynomials that go through numbers at these.
 class ExtentsGrid {
@@ -183,4 +183,4 @@ std::string symbolic_text(const X& of, index_t ranks, const Print& print) {
   return head + "with " + extents_text(of.symbols, sample) + ":\n" + print(remade(of, sample));
 }
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -19,7 +19,7 @@
 #include <cleave/redistribute/plan.hpp>
 #include <cleave/spmd/graph.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 enum class InstructionKind : std::uint8_t {
   input,     ///< an argument of the program
@@ -283,4 +283,4 @@ constexpr bool same(const A& a, const B& b) {
          a.inputs == b.inputs && a.axes == b.axes && a.draws == b.draws && a.fault == b.fault;
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -8,7 +8,7 @@
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// The instruction of a node's operation, without operands and results.
 /// @param number  of the node
@@ -75,4 +75,4 @@ struct ProgramBuilder {
   }
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -14,7 +14,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/spmd/extent.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -152,4 +152,4 @@ auto remaking(const X& of) {
 
 }  // namespace detail
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

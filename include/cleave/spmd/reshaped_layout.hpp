@@ -12,7 +12,7 @@
 #include <cleave/placement/regrouping.hpp>
 #include <cleave/redistribute/regroup.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// The placements of a result with the elements of an operand in row-major order.
 ///
@@ -57,4 +57,4 @@ constexpr Layout reshaped_layout(const Layout& from, const Shape& from_shape, co
   return fits(kept) ? kept : solved;
 }
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

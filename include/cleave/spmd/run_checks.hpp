@@ -11,7 +11,7 @@
 #include <cleave/spmd/erased_tensor.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// @throws Error if the program has a fault, or was expanded for another device or mesh
 inline void require_fit(const ProgramFacts& of, std::string_view device, const MeshState& mesh) {
@@ -66,4 +66,4 @@ inline void require_count(std::size_t taken, std::size_t given) {
   throw Error("spmd::run", text, context_of(shape, layout, on));
 }
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

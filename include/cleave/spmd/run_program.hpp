@@ -26,7 +26,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/value_slot.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// A program prepared to run repeatedly on a mesh: plans are chosen and slots for values allocated
 /// once, and so is a block of memory for the values that are not outputs. A run allocates the
@@ -179,4 +179,4 @@ class Runner {
 template <AnyProgram P, class Device, class... Axes>
 Runner(const P&, const DeviceMesh<Device, Axes...>&) -> Runner<Device>;
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -10,7 +10,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/spmd/leaves.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// The placements of an input, one per axis of the mesh; negative dimensions count from the end.
 template <PlacementType... P>
@@ -50,4 +50,4 @@ std::vector<Layout> schemas_of(const X&... x) {
   return schemas;
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

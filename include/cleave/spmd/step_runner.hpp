@@ -17,7 +17,7 @@
 #include <cleave/spmd/value_slot.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// What a step yields.
 struct Arrived {
@@ -168,4 +168,4 @@ class StepRunner {
   std::vector<std::optional<Async<Results>>> started_;  ///< by round
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -16,7 +16,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/run_checks.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 class SymbolicInputs {
  public:
@@ -125,4 +125,4 @@ class SymbolicInputs {
   std::vector<const char*> names_{};   ///< of the inputs
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

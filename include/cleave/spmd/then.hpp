@@ -17,7 +17,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/remake.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// The placements of a program's outputs: schemas for the inputs of another program.
 /// @return a std::array for programs that are constants, else a std::vector
@@ -191,4 +191,4 @@ constexpr Program then(const A& first, const B& second) {
   return detail::join(first, second);
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -17,7 +17,7 @@
 #include <cleave/spmd/traced.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// The type, name and global extents of an argument of a traced function.
 template <class T, int Rank, class Device>
@@ -180,4 +180,4 @@ struct InputOf<std::tuple<A...>> {
   }
 };
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -16,7 +16,7 @@
 #include <cleave/spmd/trace_args.hpp>
 #include <cleave/spmd/traced.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -89,4 +89,4 @@ constexpr Graph trace(const F& f, const A&... args) {
   return result;
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -17,7 +17,7 @@
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/open_trace.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The mesh that a program will run on, while it is traced: what factories take.
 template <class Device>
@@ -327,6 +327,6 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
   return out << to_string(x);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #include <cleave/spmd/traced_composite.hpp>

@@ -20,7 +20,7 @@
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/traced.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace spmd {
 
@@ -132,4 +132,4 @@ constexpr Traced<T, Rank, Device> all_to_all(const Traced<T, Rank, Device>& x, i
 
 }  // namespace functional
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

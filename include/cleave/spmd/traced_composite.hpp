@@ -14,7 +14,7 @@
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/traced.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A composite on operands of these types: Traced values.
 template <class Op, class... X>
@@ -100,4 +100,4 @@ constexpr auto trace_composite(const Request& request, const Op& op, const X&...
   else return TracedComposite<Op, X...>::add(op, x...);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

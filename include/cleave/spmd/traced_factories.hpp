@@ -19,7 +19,7 @@
 #include <cleave/spmd/factory_op.hpp>
 #include <cleave/spmd/traced.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace spmd::detail {
 
@@ -141,4 +141,4 @@ constexpr auto bernoulli(double probability, const index_t (&extents)[Rank],
                                          extents, mesh, p...);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -15,7 +15,7 @@
 #include <cleave/spmd/traced.hpp>
 #include <cleave/spmd/traced_factories.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A rank's part of a field whose placements its type does not tell.
 template <class T, int Rank, class Device>
@@ -286,4 +286,4 @@ struct StencilPath<2> {
   }
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -19,7 +19,7 @@
 #include <cleave/tensor/overlap.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// A value while the program runs. Refers to itself.
 struct ValueSlot {
@@ -93,4 +93,4 @@ redistribution::Block output_of(const OperandRef& x) {
   return dense;
 }
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -13,7 +13,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/remake.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// A symbol's name and its extent.
 struct NamedExtent {
@@ -71,4 +71,4 @@ constexpr Program with_passes(const P& program, const F& passes) {
   return made;
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -11,7 +11,7 @@
 #include <cleave/tensor/transpose_plane.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -180,4 +180,4 @@ void fill_words(const View& view, const void* value) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -38,7 +38,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Host memory of a rank's tensors, in bytes, and where it came from. Tensors of less than 4 KiB
 /// are not counted.
@@ -211,7 +211,7 @@ inline void release_memory() {
   if (const std::shared_ptr<detail::HostCache> cache = detail::host_cache()) cache->release();
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/tensor/host_cache_body.hpp>

@@ -12,7 +12,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/host_cache.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 CLEAVE_INLINE void* HostCache::allocate(std::size_t bytes) noexcept {
   if (bytes > max_bytes) return nullptr;
@@ -119,4 +119,4 @@ CLEAVE_INLINE std::shared_ptr<HostCache> host_cache(std::shared_ptr<HostCache> j
   return place.cache;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

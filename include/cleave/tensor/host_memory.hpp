@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A source of host tensor memory that replaces the heap, e.g. memory shared with other processes.
 /// Blocks are aligned to a cache line.
@@ -97,4 +97,4 @@ inline std::shared_ptr<HostMemory> memory_source() {
 inline std::shared_ptr<HostMemory> memory_source() { return host_memory(); }
 #endif
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

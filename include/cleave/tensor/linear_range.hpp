@@ -10,7 +10,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Bytes that a reduction or a packed copy handles at a time: half of a typical L1 cache.
 inline constexpr index_t block_bytes = 16 * 1024;
@@ -95,4 +95,4 @@ inline void copy_range(const ConstView& from, const View& to, index_t begin, ind
   }
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

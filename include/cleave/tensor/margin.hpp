@@ -15,7 +15,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Spare elements at both sides of each dimension. @see margin
 struct Margin {
@@ -67,4 +67,4 @@ inline const ReturnMargin* margin_around(const std::shared_ptr<void>& storage,
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

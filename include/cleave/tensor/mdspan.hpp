@@ -17,7 +17,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A strided view of elements of a type that a tensor can hold.
 template <class View>
@@ -143,4 +143,4 @@ View to_mdspan(const Tensor<T, Rank>& tensor) {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

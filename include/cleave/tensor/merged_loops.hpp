@@ -7,7 +7,7 @@
 
 #include <cleave/core/shape.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 constexpr index_t magnitude(index_t stride) { return stride < 0 ? -stride : stride; }
 
@@ -56,4 +56,4 @@ struct MergedLoops {
   }
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -14,7 +14,7 @@
 #include <cleave/tensor/tensor.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -123,7 +123,7 @@ void save_npy(const std::string& path, const Tensor<T, Rank>& tensor) {
   detail::write_npy(path, dense.view());
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/tensor/npy_body.hpp>

@@ -13,7 +13,7 @@
 #include <cleave/tensor/npy_header.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The unread rest of an open file, read piece by piece.
 class NpyReader {
@@ -128,4 +128,4 @@ CLEAVE_INLINE void write_npy(const std::string& path, const ConstView& dense) {
     fail("cannot be written");
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -13,7 +13,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/shape.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 struct NpyHeader {
   DType dtype = DType::uint8;
@@ -174,4 +174,4 @@ inline std::string npy_header(DType dtype, const Shape& extents) {
   return header + dictionary;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -13,7 +13,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Inserts an element into the first `count`, which are sorted.
 template <class T, std::size_t N, class Before>
@@ -147,4 +147,4 @@ inline void require_distinct_elements(const char* operation, const ConstView& ta
                             [&] { return ErrorContext{.shapes = to_string(target.extents)}; });
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

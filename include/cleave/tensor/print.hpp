@@ -14,7 +14,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 struct PrintOptions {
   int precision = 4;         ///< the most digits after the point, 0 to 17
@@ -100,7 +100,7 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
   return out << to_string(tensor);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/tensor/print_body.hpp>

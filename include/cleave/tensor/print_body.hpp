@@ -11,7 +11,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/print.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// `value` with that many decimals; an integer keeps its point.
 inline std::string decimal_text(double value, int decimals, bool scientific) {
@@ -156,4 +156,4 @@ std::string nested_text(const Shape& extents, const Shape& strides, const Option
   return TensorText<Options>(extents, strides, options).around(elements);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -8,7 +8,7 @@
 
 #include <cleave/core/dtype.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -99,4 +99,4 @@ struct RefusedElements : RefusedConversions<Self> {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

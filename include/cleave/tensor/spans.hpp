@@ -24,7 +24,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -159,4 +159,4 @@ std::span<T> as_span(const Tensor<T, Rank, Device>& tensor) {
   return {tensor.data(), std::size_t(tensor.size())};
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

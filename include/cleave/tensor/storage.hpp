@@ -15,7 +15,7 @@
 #include <cleave/tensor/host_cache.hpp>
 #include <cleave/tensor/host_memory.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Memory of the process that the CPU reads and writes.
 struct Host {
@@ -136,7 +136,7 @@ inline unsigned changes_in(Host, const std::shared_ptr<void>& storage) {
   return changes != nullptr ? *changes : 0;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/tensor/storage_body.hpp>

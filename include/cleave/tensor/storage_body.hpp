@@ -12,7 +12,7 @@
 #include <cleave/tensor/host_memory.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -81,4 +81,4 @@ CLEAVE_INLINE std::shared_ptr<void> allocate_bytes(Host, std::size_t bytes) {
   return {data, detail::ReturnHostMemory{bytes, std::move(cache), nullptr, 0}};
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Bytes of a cache line.
 inline constexpr int line_bytes = 64;
@@ -59,4 +59,4 @@ inline void copy_run(const std::byte* from, std::byte* to, std::size_t bytes,
   std::memcpy(to + at, from + at, bytes - at);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

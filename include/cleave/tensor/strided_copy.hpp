@@ -12,7 +12,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -46,7 +46,7 @@ void strided_fill(Host, const View& view, const T& value) {
   detail::fill<Host>(view, &value);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/tensor/strided_copy_body.hpp>

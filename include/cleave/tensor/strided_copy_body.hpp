@@ -9,7 +9,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -55,4 +55,4 @@ CLEAVE_INLINE void unpack_view(const void* dense, const View& destination) {
                      static_cast<std::byte*>(destination.data), std::size_t(bytes));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

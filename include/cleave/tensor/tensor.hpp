@@ -27,7 +27,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 template <Element T, int Rank, class Device>
 class Tensor;
@@ -364,4 +364,4 @@ inline constexpr bool is_tensor = false;
 template <class T, int Rank, class Device>
 inline constexpr bool is_tensor<Tensor<T, Rank, Device>> = true;
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -18,7 +18,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/tensor/streaming.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The edge of a tile.
 inline constexpr int tile_bytes = line_bytes;
@@ -167,4 +167,4 @@ void transpose_plane(TransposePlane p) {
                            p.rows - rows, cols});
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -8,7 +8,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -93,4 +93,4 @@ struct View {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

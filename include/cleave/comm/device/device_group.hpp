@@ -17,7 +17,7 @@
 #include <cleave/comm/nccl.hpp>
 #endif
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -43,7 +43,7 @@ inline std::shared_ptr<Communicator> communicator_on(Cuda,
   return group->device_communicator(detail::make_device_group<Cuda>);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/comm/device/device_group_body.hpp>

@@ -31,7 +31,7 @@
 #include <cleave/comm/nccl/nccl_communicator.hpp>
 #endif
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -141,4 +141,4 @@ std::shared_ptr<Communicator> make_device_group(Communicator& host) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

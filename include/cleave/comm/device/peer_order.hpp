@@ -8,7 +8,7 @@
 #include <cleave/comm/thread/thread_communicator.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// An event per point, recorded on the stream that is current at the call.
 ///
@@ -32,4 +32,4 @@ class PeerOrder<Cuda> {
   cuda::Event events_[3];
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

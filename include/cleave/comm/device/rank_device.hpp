@@ -8,7 +8,7 @@
 #include <cleave/tensor/cuda/device.hpp>
 #include <cleave/tensor/cuda/wrong_index.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Selects the GPU of the calling rank: the one that its thread has chosen, otherwise the number of
 /// the rank on its node modulo the number of GPUs. `run` calls this first.
@@ -23,4 +23,4 @@ inline void enter_device(Cuda, const Communicator& group) {
   cuda::detail::wrong_index_of_thread();  // pinned before ranks wait for each other on a device
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -19,7 +19,7 @@
 #include <cleave/tensor/cuda/transfer.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A dense copy of a view in host memory.
 class Staged {
@@ -97,4 +97,4 @@ class StagedCommunicator final : public Communicator {
   std::shared_ptr<Communicator> host_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -22,7 +22,7 @@
 #include <cleave/comm/worker_thread.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// How often a rank polls a flag in shared memory, or (slower) for messages.
 struct MpiPolls {
@@ -168,4 +168,4 @@ class MpiBackoff {
   std::optional<MpiBlockingCall> listed_;    ///< likewise
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -12,7 +12,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/core/shape.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Bytes of elements in the slot of a rank, for each of two rounds.
 inline constexpr std::size_t slot_bytes = 8192;
@@ -116,4 +116,4 @@ class MpiSlots {
   std::uint32_t barriers_ = 0;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -25,7 +25,7 @@
 #include <cleave/comm/shared_memory/reads.hpp>
 #include <cleave/comm/verify.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class MpiDirect {
   using Listed = MpiPublishedCall;
@@ -251,4 +251,4 @@ class MpiDirect {
   DirectReads<Host, MpiDirect> reads_{*this};
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -20,7 +20,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The MPI datatype and operation of a reduction.
 struct MpiReduction {
@@ -289,4 +289,4 @@ class MpiLibrary {
   MpiScratch& scratch_ = *context_.scratch;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

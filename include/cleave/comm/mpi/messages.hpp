@@ -17,7 +17,7 @@
 #include <cleave/tensor/strided_copy.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class MpiMessages {
  public:
@@ -151,4 +151,4 @@ inline void exchange(const Collective& c, const MpiOpContext& context) {
   messages.finish();
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -35,7 +35,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/streaming.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -400,4 +400,4 @@ class MpiCommunicator final : public Communicator {
   std::shared_ptr<MpiCommunicator> node_ranks_, column_ranks_;  ///< made at the first use
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -34,7 +34,7 @@
 #include <cleave/core/clock.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A call of a group, in which its rank may wait inside of MPI.
 struct MpiWait : RankWait {
@@ -352,4 +352,4 @@ class MpiFailureDetector final : public AbortNotification,
   std::vector<std::pair<std::uint64_t, std::shared_ptr<std::atomic<std::uint64_t>>>> groups_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

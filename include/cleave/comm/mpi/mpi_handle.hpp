@@ -11,7 +11,7 @@
 #include <cleave/comm/mpi/header.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// MPI's text for an error code: "MPI_ERR_COMM: invalid communicator".
 inline std::string mpi_error_string(int code) {
@@ -81,4 +81,4 @@ class MpiComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

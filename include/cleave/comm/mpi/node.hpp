@@ -22,7 +22,7 @@
 #include <cleave/core/cores.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The rank in MPI_COMM_WORLD of each rank of `comm`, which identifies its process.
 inline std::vector<int> processes_of(MPI_Comm comm) {
@@ -230,4 +230,4 @@ inline std::vector<int> nodes_of(MPI_Comm comm, const MpiNode* node, int limit) 
   return numbers;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

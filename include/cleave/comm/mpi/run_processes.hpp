@@ -19,7 +19,7 @@
 #include <cleave/comm/mpi/mpi_communicator.hpp>
 #include <cleave/comm/world.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// How long a rank that has failed, or knows of a failure, waits for the others to finish.
 inline constexpr double shutdown_seconds = 5;
@@ -108,4 +108,4 @@ int run_mpi(int argc, char** argv, F& f) {
   return code != 0 ? code : 1;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

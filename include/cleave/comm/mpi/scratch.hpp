@@ -11,7 +11,7 @@
 #include <cleave/comm/mpi/mpi_handle.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Memory for the messages of one call.
 class MpiScratch {
@@ -56,4 +56,4 @@ class MpiScratch {
   std::vector<std::shared_ptr<void>> blocks_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

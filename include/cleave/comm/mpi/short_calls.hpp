@@ -22,7 +22,7 @@
 #include <cleave/core/checksum.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The longest source, in bytes, that is copied although peers could read it in place: a copy costs
 /// less than a second barrier, which is slow where processes share cores.
@@ -125,4 +125,4 @@ class MpiShortCalls {
   std::vector<ConstView> operands_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -17,7 +17,7 @@
 
 #include <cleave/comm/mpi/mpi_handle.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Whether several threads may call MPI at the same time.
 inline bool mpi_has_threads() noexcept {
@@ -94,4 +94,4 @@ class MpiWatchdog {
   std::thread thread_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

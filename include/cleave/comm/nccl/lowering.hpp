@@ -20,7 +20,7 @@
 #include <cleave/comm/schedule/schedule.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The functions of NCCL, into several of which a collective may be lowered.
 enum class NcclFunction : std::uint8_t {
@@ -353,4 +353,4 @@ class NcclLowering {
   NcclPlan plan_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -28,7 +28,7 @@
 #include <cleave/kernels/cuda/strided_copy_cuda.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class NcclCommunicator final : public Communicator {
  public:
@@ -247,4 +247,4 @@ class NcclCommunicator final : public Communicator {
   bool enqueued_ = false;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

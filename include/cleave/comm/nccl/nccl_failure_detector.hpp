@@ -38,7 +38,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// How many collectives each rank of a group has begun, where the ranks share memory.
 using NcclProgress = std::vector<std::atomic<std::uint64_t>>;
@@ -341,4 +341,4 @@ class NcclFailureDetector final : public cuda::FailureDetector {
   std::thread deciding_, asking_;  ///< use all of the above
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

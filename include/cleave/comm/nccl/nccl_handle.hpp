@@ -23,7 +23,7 @@
 #include <cleave/core/deadline.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Most seconds that a destructor waits for work that might never end.
 inline constexpr double seconds_to_end = 10;
@@ -205,4 +205,4 @@ class NcclEnds {
   std::vector<Thread> threads_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

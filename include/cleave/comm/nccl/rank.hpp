@@ -17,7 +17,7 @@
 #include <cleave/tensor/cuda/stream.hpp>
 #include <cleave/tensor/cuda/transfer.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The version of the NCCL library. NCCL connects only ranks with the same (2.28.9 `src/init.cc`,
 /// "Mismatched NCCL version detected").
@@ -108,4 +108,4 @@ inline std::shared_ptr<NcclHandle> connect_by_nccl(NcclRank& rank, Communicator&
   });
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -15,7 +15,7 @@
 #error "cleave makes calls that NCCL has from 2.28 on"
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// An element as NCCL transfers it: complex numbers as two real ones, bools and integers of 16 bits
 /// as bytes.
@@ -85,4 +85,4 @@ inline std::string nccl_error_string(ncclResult_t status, const char* function, 
   return text;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -13,7 +13,7 @@
 #include <cleave/comm/schedule/select.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Slice `round` of `rounds` of a box, split along its longest dimension.
 inline Box slice_of(Box box, int round, int rounds) {
@@ -129,4 +129,4 @@ class FlatSchedule {
   const ScheduleLimits& limits_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -11,7 +11,7 @@
 #include <cleave/comm/schedule/schedule_for.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class FlatCall {
  public:
@@ -50,4 +50,4 @@ class FlatCall {
   Collective call_{};
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

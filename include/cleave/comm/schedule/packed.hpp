@@ -11,7 +11,7 @@
 #include <cleave/comm/schedule/schedule.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class PackedSchedule {
  public:
@@ -113,4 +113,4 @@ class PackedSchedule {
   int size_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

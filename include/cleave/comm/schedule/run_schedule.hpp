@@ -5,7 +5,7 @@
 #include <cleave/kernels/host/reduce_views.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Runs a copy or a reduction, steps in this rank's own memory.
 template <class Device>
@@ -24,4 +24,4 @@ void run_schedule(const Schedule& schedule, Group& group) {
   }
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -18,7 +18,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The ranks that take part in a step.
 enum class RankLevel : std::uint8_t {
@@ -137,4 +137,4 @@ inline std::string to_string(const Schedule& schedule) {
   return text;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -12,7 +12,7 @@
 #include <cleave/comm/schedule/topology.hpp>
 #include <cleave/comm/schedule/two_level.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Appends the steps of one call.
 inline void append_call(Schedule& schedule, const Collective& c, const Topology& topology) {
@@ -47,4 +47,4 @@ inline Schedule schedule_for(std::span<const Collective> calls, const Topology& 
   return schedule;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -11,7 +11,7 @@
 #include <cleave/core/reduce_op.hpp>
 #include <cleave/core/require_reduction.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 enum class Algorithm : std::uint8_t {
   direct,         ///< ranks read each other's memory
@@ -99,4 +99,4 @@ inline bool is_packed(const Collective& c, const Topology& topology) {
          bytes <= topology.limits.packed_bytes * topology.size;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

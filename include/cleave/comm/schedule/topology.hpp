@@ -11,7 +11,7 @@
 #include <cleave/comm/shared_memory/arena.hpp>
 #include <cleave/core/shape.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Equal on all ranks of a world; small in tests. Bytes count the whole array of a collective
 /// unless stated otherwise.
@@ -118,4 +118,4 @@ struct Topology {
   }
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -24,7 +24,7 @@
 #include <cleave/comm/schedule/select.hpp>
 #include <cleave/comm/schedule/topology.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class TwoLevelSchedule {
  public:
@@ -345,4 +345,4 @@ class TwoLevelSchedule {
   FlatSchedule column_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

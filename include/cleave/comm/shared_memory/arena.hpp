@@ -13,7 +13,7 @@
 
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Allocates from one segment; used by all threads of a process.
 class SharedArena final : public HostMemory {
@@ -94,4 +94,4 @@ class SharedArena final : public HostMemory {
   Blocks used_;  ///< ascending
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class SharedCounter {
  public:
@@ -53,4 +53,4 @@ class SharedCounter {
                 sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

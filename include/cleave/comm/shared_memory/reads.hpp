@@ -25,7 +25,7 @@
 #include <cleave/tensor/linear_range.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// calls[r] is the call of rank r; the rank's own call is included.
 using PeerCalls = std::span<const Collective* const>;
@@ -246,4 +246,4 @@ class DirectReads {
   std::size_t kept_bytes_ = 0;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

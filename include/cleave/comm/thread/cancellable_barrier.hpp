@@ -12,7 +12,7 @@
 
 #include <cleave/core/clock.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Tells the processor that this thread spins.
 inline void spin_pause() noexcept {
@@ -98,4 +98,4 @@ class CancellableBarrier {
   std::uint64_t size_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -24,7 +24,7 @@
 #include <cleave/kernels/host/blas_threads.hpp>
 #include <cleave/tensor/host_cache.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// How the ranks of a thread world ended.
 struct ThreadOutcome {
@@ -130,4 +130,4 @@ void run_on_threads_alone(int ranks, F f) {
     std::rethrow_exception(outcome.errors[std::size_t(rank)]);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

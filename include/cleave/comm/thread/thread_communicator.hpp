@@ -28,7 +28,7 @@
 #include <cleave/comm/verify.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -248,4 +248,4 @@ std::vector<std::shared_ptr<Communicator>> thread_communicators(int ranks) {
   return detail::thread_communicators<Device>(std::make_shared<detail::ThreadWorld>(ranks));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -26,7 +26,7 @@
 #include <cleave/core/clock.hpp>
 #include <cleave/core/deadline.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Published by a rank for its peers: collectives that run together, or the signature of one.
 struct Published {
@@ -198,4 +198,4 @@ class BasicThreadGroup {
 
 using ThreadGroup = BasicThreadGroup<ThreadWorld>;
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

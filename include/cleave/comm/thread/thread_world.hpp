@@ -15,7 +15,7 @@
 #include <cleave/comm/thread/cancellable_barrier.hpp>
 #include <cleave/core/cores.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 class ThreadWorld final : public AbortNotification {
  public:
@@ -68,4 +68,4 @@ class ThreadWorld final : public AbortNotification {
   alignas(64) std::atomic<std::uint64_t> abort_epoch_{0};
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

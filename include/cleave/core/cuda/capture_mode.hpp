@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Sets the capture mode of this thread until the end of the scope.
 class CaptureMode {
@@ -19,4 +19,4 @@ class CaptureMode {
   cudaStreamCaptureMode other_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

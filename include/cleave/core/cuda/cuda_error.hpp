@@ -10,7 +10,7 @@
 
 #include <cleave/core/error.hpp>
 
-namespace cleave::cuda {
+namespace cleave::inline v0::cuda {
 
 /// @param operation  the function that the user called, or the kernel that was started
 /// @throws Error     unless `status` is success
@@ -21,4 +21,4 @@ inline void check(cudaError_t status, const char* operation) {
                              cudaGetErrorName(status) + ")");
 }
 
-}  // namespace cleave::cuda
+}  // namespace cleave::inline v0::cuda

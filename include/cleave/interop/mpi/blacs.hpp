@@ -19,7 +19,7 @@ void Cblacs_gridinfo(int context, int* rows, int* columns, int* row, int* column
 void Cblacs_gridexit(int context);
 }
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A rank's place along some axes of a mesh that deal blocks in turn, the first axis first.
 constexpr int dealt_place(const Shape& extents, const Shape& coordinate, AxisMask axes) {
@@ -76,4 +76,4 @@ class BlacsContexts {
   std::vector<Made> made_{};
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -48,7 +48,7 @@ struct cleave_array {
   std::string placements;
 };
 
-namespace cleave::c_interface {
+namespace cleave::inline v0::c_interface {
 
 inline thread_local std::string last_error;
 
@@ -210,7 +210,7 @@ void with_number(const char* operation, int number, const char* of, const F& f) 
   }(std::make_integer_sequence<int, Most>{});
 }
 
-}  // namespace cleave::c_interface
+}  // namespace cleave::inline v0::c_interface
 
 extern "C" {
 

@@ -27,7 +27,7 @@
 #include <cleave/core/open_file.hpp>
 #include <cleave/mesh/mesh_state.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// @tparam Library  the functions create, open and close of a `Handle`, which is `none` when the
 ///                  file is closed; the names of the user's functions, for errors; and what is
@@ -226,4 +226,4 @@ class CollectiveFile {
   Handle file_ = Library::none;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -26,7 +26,7 @@ void cleave_elpa_eigenvectors_dc(void*, std::complex<double>*, double*, std::com
                                  int*) __asm__("elpa_eigenvectors_a_h_a_dc");
 }
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// ELPA's handle of one eigenproblem on the process grid whose rows are the ranks along some axes
 /// of a mesh, and whose columns are those along others. ELPA splits two communicators for it.
@@ -87,4 +87,4 @@ class Elpa {
   int error_ = 0;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -16,7 +16,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// How an array is stored.
 struct WriteOptions {
@@ -149,4 +149,4 @@ V attribute_as(const char* library, const Text& text, const Numbers& numbers) {
   return value;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

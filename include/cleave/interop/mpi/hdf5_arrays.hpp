@@ -26,7 +26,7 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::hdf5 {
+namespace cleave::inline v0::hdf5 {
 
 using WriteOptions = cleave::detail::WriteOptions;
 
@@ -37,9 +37,9 @@ struct Dataset {
   Shape chunk{};  ///< without dimensions if it is stored row by row
 };
 
-}  // namespace cleave::hdf5
+}  // namespace cleave::inline v0::hdf5
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Equal runs of indices at equal distances.
 struct Hdf5Runs {
@@ -239,6 +239,6 @@ inline std::vector<std::string> names_hdf5(Hdf5File& file) {
   return found;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #endif

@@ -19,7 +19,7 @@
 #include <cleave/interop/mpi/hdf5_file.hpp>
 #include <cleave/interop/mpi/hdf5_objects.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// @param type_of  makes the type, of the file and of `data`
 /// @param sum      differs for other values
@@ -115,6 +115,6 @@ inline std::string read_hdf5_text(Hdf5File& file, const std::string& object,
   return text;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #endif

@@ -12,7 +12,7 @@
 #include <cleave/interop/mpi/collective_file.hpp>
 #include <cleave/interop/mpi/hdf5_objects.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 struct Hdf5Library {
   using Handle = hid_t;
@@ -40,6 +40,6 @@ struct Hdf5Library {
 
 using Hdf5File = CollectiveFile<Hdf5Library>;
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #endif

@@ -23,7 +23,7 @@
 static_assert(std::endian::native == std::endian::little,
               "cleave: HDF5 files are read and written on little-endian machines only");
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Keeps HDF5 from printing its errors: they are part of ours.
 class Hdf5Silence {
@@ -177,6 +177,6 @@ inline Hdf5Object hdf5_space(const Shape& shape) {
   return {H5Screate_simple(shape.dims, sizes.data(), nullptr), H5Sclose, "H5Screate_simple"};
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #endif

@@ -17,7 +17,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/interop/mpi/netcdf_file.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 struct NetcdfOwner {
   int group, variable;
@@ -111,6 +111,6 @@ inline std::string read_netcdf_text(NetcdfFile& file, const std::string& object,
   return text;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #endif

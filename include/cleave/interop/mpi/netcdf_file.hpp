@@ -17,7 +17,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/interop/mpi/collective_file.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// @throws Error with NetCDF's message if a call has failed
 inline void netcdf_check(int status, const char* call) {
@@ -100,6 +100,6 @@ inline NetcdfPlace netcdf_place(int file, const std::string& path, bool makes_gr
   return place;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #endif

@@ -25,7 +25,7 @@
 #include <cleave/placement/owned_boxes.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::netcdf {
+namespace cleave::inline v0::netcdf {
 
 using WriteOptions = cleave::detail::WriteOptions;
 
@@ -37,9 +37,9 @@ struct Variable {
   bool has_records = false;         ///< the first dimension is unlimited
 };
 
-}  // namespace cleave::netcdf
+}  // namespace cleave::inline v0::netcdf
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// No record: the whole variable.
 inline constexpr index_t whole_variable = std::numeric_limits<index_t>::min();
@@ -301,6 +301,6 @@ inline std::vector<std::string> names_netcdf(NetcdfFile& file) {
   return found;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #endif

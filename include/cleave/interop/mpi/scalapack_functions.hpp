@@ -74,7 +74,7 @@
     static constexpr auto eigh = &cleave_p##letter##eigenvectors; \
   };
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// ScaLAPACK's functions for an element type.
 template <class T>
@@ -84,7 +84,7 @@ CLEAVE_SCALAPACK_REAL(d, double)
 CLEAVE_SCALAPACK_COMPLEX(c, float)
 CLEAVE_SCALAPACK_COMPLEX(z, double)
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #undef CLEAVE_SCALAPACK
 #undef CLEAVE_SCALAPACK_REAL

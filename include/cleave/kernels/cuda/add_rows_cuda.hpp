@@ -22,7 +22,7 @@
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -110,4 +110,4 @@ std::optional<I> scatter_add_rows(On<Cuda> on, const Strided<const T>& values,
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 #include <cleave/kernels/first_extreme.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -84,4 +84,4 @@ void arg_reduce_dim(On<Cuda>, const Strided<const T>& in, int dim, index_t first
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -17,7 +17,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -264,4 +264,4 @@ void attention_gradients(On<Cuda> on, const Mask& mask, const AttentionGradients
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -11,7 +11,7 @@
 #include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -202,4 +202,4 @@ __global__ void finish_attention_kernel(T* y, T* logarithms, const T* totals, in
 
 }  // namespace cuda::detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 #include <cleave/kernels/cuda/whole_rows_cuda.hpp>
 #include <cleave/kernels/row_range.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -144,4 +144,4 @@ void class_slopes(On<Cuda>, const Strided<const T>& g, const Strided<const T>& x
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 #include <cleave/kernels/cuda/pack.hpp>
 #include <cleave/kernels/cuda/shifted_words.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// Word (i, j) moves from i * from_i + j * from_j to i * to_i + j * to_j. The source is read along
 /// i, the destination written along j.
@@ -115,4 +115,4 @@ __global__ void tile_kernel(TilePlane plane, Loops<2> planes, const word_t<N>* f
   }
 }
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

@@ -28,7 +28,7 @@
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
-namespace cleave::cuda {
+namespace cleave::inline v0::cuda {
 
 namespace detail {
 
@@ -269,4 +269,4 @@ bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
 
 }  // namespace detail
 
-}  // namespace cleave::cuda
+}  // namespace cleave::inline v0::cuda

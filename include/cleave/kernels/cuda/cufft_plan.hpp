@@ -20,7 +20,7 @@
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// @throws Error  unless `status` is success
 inline void check_cufft(cufftResult status) {
@@ -128,4 +128,4 @@ inline const FftPlan& fft_plan(const FftBatch& batch) {
   return *plan;
 }
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

@@ -23,7 +23,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -322,4 +322,4 @@ void exact_values(On<Cuda>, std::integral_constant<ExactTerms, Terms>,
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

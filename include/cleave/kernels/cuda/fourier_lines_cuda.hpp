@@ -21,7 +21,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -154,4 +154,4 @@ void transform_lines(On<Cuda> on, LineTransformKind kind, index_t n, double scal
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

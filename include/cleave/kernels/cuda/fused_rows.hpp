@@ -16,7 +16,7 @@
 #include <cleave/kernels/cuda/pack.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// How threads share rows.
 struct RowTeams {
@@ -329,4 +329,4 @@ void launch_rows(const char* operation, const Row& row, const LoopNest<Row::arra
   });
 }
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

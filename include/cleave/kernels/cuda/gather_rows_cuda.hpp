@@ -13,7 +13,7 @@
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -125,4 +125,4 @@ std::optional<I> put_rows(On<Cuda>, const Strided<const T>& values, const Stride
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

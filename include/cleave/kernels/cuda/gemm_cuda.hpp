@@ -9,7 +9,7 @@
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/tensor/cuda/device.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -65,7 +65,7 @@ void gemm_batched(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, 
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/kernels/cuda/gemm_cuda_body.hpp>

@@ -17,7 +17,7 @@
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -104,4 +104,4 @@ void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
 
 }  // namespace cuda::detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

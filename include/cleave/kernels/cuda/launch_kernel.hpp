@@ -17,7 +17,7 @@
 #include <cleave/tensor/cuda/device.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
-namespace cleave::cuda {
+namespace cleave::inline v0::cuda {
 
 /// Threads per block, unless a kernel needs another number.
 inline constexpr int block_threads = 256;
@@ -46,4 +46,4 @@ void launch_steps(const char* operation, void (*kernel)(Parameters...), index_t 
          std::forward<Args>(args)...);
 }
 
-}  // namespace cleave::cuda
+}  // namespace cleave::inline v0::cuda

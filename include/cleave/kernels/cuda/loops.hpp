@@ -15,7 +15,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/merged_loops.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 using cleave::detail::magnitude;
 
@@ -200,4 +200,4 @@ struct Loops {
   }
 };
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

@@ -17,7 +17,7 @@
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -113,4 +113,4 @@ void map_elements(On<Cuda>, const F& f, const Strided<R>& out, const In&... in) 
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

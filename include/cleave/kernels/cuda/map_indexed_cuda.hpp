@@ -9,7 +9,7 @@
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -59,4 +59,4 @@ void map_indexed(On<Cuda>, const F& f, const Box& box, const Shape& shape, const
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

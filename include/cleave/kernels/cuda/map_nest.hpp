@@ -13,7 +13,7 @@
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// A scalar input.
 template <class T>
@@ -167,4 +167,4 @@ void map_nest(const char* operation, const F& f, const LoopNest<1 + int(sizeof..
   else launch_map<false>(operation, f, nest, out, in...);
 }
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

@@ -10,7 +10,7 @@
 #include <cleave/tensor/cuda/transfer.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// The same as on the host, where the draws are computed.
 ///
@@ -32,4 +32,4 @@ std::optional<std::string> multinomial_rows(On<Cuda>, const Strided<const T>& we
   return wrong;
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

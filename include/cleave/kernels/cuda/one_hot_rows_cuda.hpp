@@ -13,7 +13,7 @@
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -63,4 +63,4 @@ std::optional<I> one_hot_rows(On<Cuda>, const Strided<const I>& indices, index_t
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -16,7 +16,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -180,4 +180,4 @@ void ordered_indices(On<Cuda>, const Strided<const T>& x, int dim, bool descendi
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -6,7 +6,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// The widest access of a thread, in bytes.
 inline constexpr std::size_t access_bytes = 16;
@@ -94,4 +94,4 @@ constexpr auto word_of() {
 template <int N>
 using word_t = decltype(word_of<N>());
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

@@ -11,7 +11,7 @@
 #include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -72,4 +72,4 @@ void reduce_dims(On<Cuda>, const Strided<const T>& in, unsigned mask, const Stri
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 #include <cleave/kernels/cuda/pack.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// The distribution of a reduction over blocks and threads.
 struct ReduceGrid {
@@ -184,4 +184,4 @@ __global__ void reduce_across_kernel(const T* in, Loops<2> kept, Loops<1> reduce
     if (k < count) grid.put(result, split, at + k * (kept.strides[1][0] / V), sum.values[k]);
 }
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

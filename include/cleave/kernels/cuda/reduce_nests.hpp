@@ -16,7 +16,7 @@
 #include <cleave/kernels/cuda/reduce_kernels.hpp>
 #include <cleave/tensor/cuda/memory.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// The fewest steps per thread that justify another split, and the most steps per thread.
 inline constexpr index_t min_reduce_steps = 16, max_reduce_steps = 1024;
@@ -191,4 +191,4 @@ struct ReduceShapes {
   LoopNest<1> reduced_loops() const { return {reduced, {&reduced_strides}}; }
 };
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

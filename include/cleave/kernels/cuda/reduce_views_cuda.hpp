@@ -14,7 +14,7 @@
 #include <cleave/tensor/cuda/device.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// result[i] = operands[0][i] op operands[1][i] op .., for elements [begin, end) in row-major
 /// order, in the order of the current stream. An average divides by the number of operands.
@@ -28,7 +28,7 @@ template <std::same_as<Cuda> Device>
 void reduce_range(Device, ReduceOp op, std::span<const ConstView> operands, const View& result,
                   index_t begin, index_t end);
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/kernels/cuda/reduce_views_cuda_body.hpp>

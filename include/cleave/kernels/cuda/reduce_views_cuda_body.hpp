@@ -24,7 +24,7 @@
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -247,4 +247,4 @@ void reduce_range(Device, ReduceOp op, std::span<const ConstView> operands, cons
   });
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

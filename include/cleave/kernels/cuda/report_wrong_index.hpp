@@ -7,7 +7,7 @@
 #include <cleave/kernels/row_range.hpp>
 #include <cleave/tensor/cuda/wrong_index.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// Checks indices in a kernel.
 struct IndexCheck {
@@ -31,4 +31,4 @@ struct IndexCheck {
   }
 };
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

@@ -9,7 +9,7 @@
 #include <cleave/kernels/host/running_sums.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -83,4 +83,4 @@ void running_sums(On<Cuda>, Strided<const T> in, int dim, bool reversed, Strided
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <cleave/kernels/cuda/launch_kernel.hpp>
 #include <cleave/kernels/cuda/loops.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// The offset of an address in its aligned word, in bytes.
 CLEAVE_HOST_DEVICE inline int skew_of(const void* address) {
@@ -90,4 +90,4 @@ void copy_shifted_rows(const LoopNest<2>& nest, Byte* to, const Byte* from) {
   });
 }
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

@@ -17,7 +17,7 @@
 #include <cleave/tensor/cuda/device.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -58,7 +58,7 @@ void strided_fill(Cuda, const View& view, const T& value) {
   cuda::detail::fill_bytes(view, __builtin_bit_cast(Bytes, value));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/kernels/cuda/strided_copy_cuda_body.hpp>

@@ -15,7 +15,7 @@
 #include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -124,4 +124,4 @@ void strided_copy(Device, const ConstView& source, const View& destination) {
   });
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

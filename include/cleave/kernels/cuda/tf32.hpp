@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-namespace cleave::cuda {
+namespace cleave::inline v0::cuda {
 
 namespace detail {
 
@@ -18,4 +18,4 @@ inline std::atomic<bool>& tf32_is_allowed() {
 /// which is several times faster. Not allowed by default; applies to all threads.
 inline void allow_tf32(bool allowed) { detail::tf32_is_allowed() = allowed; }
 
-}  // namespace cleave::cuda
+}  // namespace cleave::inline v0::cuda

@@ -13,7 +13,7 @@
 #include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/matrix.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// Extents of a tile: `edge` x `edge` sums, `square` x `square` per thread.
 struct GemmTile {
@@ -88,4 +88,4 @@ void tiled_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T
          dim3(block_threads), a, b, c, batches, FastDivision(tiles(c.cols)), tiles(c.cols), add);
 }
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail

@@ -10,7 +10,7 @@
 #include <cleave/kernels/cuda/reduce_nests.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -111,4 +111,4 @@ void add_elements(On<Cuda>, const char* operation, const F&, index_t n, const T*
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <cleave/kernels/cuda/loops.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -101,4 +101,4 @@ void visit_boxes(On<Cuda> on, const char* operation, const F& f, std::span<const
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

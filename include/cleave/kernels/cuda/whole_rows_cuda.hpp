@@ -9,7 +9,7 @@
 #include <cleave/kernels/cuda/fused_rows.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -302,4 +302,4 @@ void norm_slopes(On<Cuda>, std::bool_constant<Centers>, double epsilon, const St
 
 }  // namespace kernels
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

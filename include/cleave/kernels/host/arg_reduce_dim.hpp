@@ -15,7 +15,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -157,4 +157,4 @@ void arg_reduce_dim(On<Host>, const Strided<const T>& in, int dim, index_t first
   });
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -22,7 +22,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -295,4 +295,4 @@ void attention_gradients(On<Host>, const Mask& mask, const AttentionGradients<T>
   });
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

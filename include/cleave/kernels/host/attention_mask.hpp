@@ -8,7 +8,7 @@
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// The keys that a query attends to.
 struct AttentionMask {
@@ -75,4 +75,4 @@ struct AttentionArray {
   }
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -8,7 +8,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/kernels/host/attention_blocks.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -81,4 +81,4 @@ void attention_sums(On<Host>, const Mask& mask, const Strided<T>& y, const Strid
   });
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -10,7 +10,7 @@
 extern "C" [[gnu::weak]] void openblas_set_num_threads(int threads);
 extern "C" [[gnu::weak]] int openblas_get_num_threads();
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// While an object of this class exists, OpenBLAS uses one thread per call; the last destructor
 /// restores the previous number. Has no effect without OpenBLAS, or if the environment sets
@@ -46,4 +46,4 @@ class OneBlasThread {
                        &openblas_set_num_threads != nullptr && &openblas_get_num_threads != nullptr;
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

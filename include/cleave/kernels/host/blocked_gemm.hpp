@@ -16,7 +16,7 @@
 #include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/matrix.hpp>
 
-namespace cleave::kernels::detail {
+namespace cleave::inline v0::kernels::detail {
 
 #if defined(__AVX512F__)
 inline constexpr int vector_bytes = 64;
@@ -180,4 +180,4 @@ void blocked_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matr
   }
 }
 
-}  // namespace cleave::kernels::detail
+}  // namespace cleave::inline v0::kernels::detail

@@ -16,7 +16,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/matrix.hpp>
 
-namespace cleave::kernels::detail {
+namespace cleave::inline v0::kernels::detail {
 
 template <class T>
 inline constexpr bool blas_knows =
@@ -71,4 +71,4 @@ bool cblas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix
   return true;
 }
 
-}  // namespace cleave::kernels::detail
+}  // namespace cleave::inline v0::kernels::detail

@@ -7,7 +7,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/tensor/merged_loops.hpp>
 
-namespace cleave::kernels::detail {
+namespace cleave::inline v0::kernels::detail {
 
 /// Nested loops over some dimensions of N strided arrays, outermost first, after merging.
 template <int N>
@@ -89,4 +89,4 @@ struct ReduceLoops {
   }
 };
 
-}  // namespace cleave::kernels::detail
+}  // namespace cleave::inline v0::kernels::detail

@@ -15,7 +15,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/kernels/host/widest_vectors.hpp>
 
-namespace cleave::kernels::detail {
+namespace cleave::inline v0::kernels::detail {
 
 /// 2^exponent. @pre it is a normal number
 inline double power_of_two(int exponent) {
@@ -245,4 +245,4 @@ void split_block(const T* x, const T* y, index_t n, int exponent, BlockSum& sum,
   split_by_vectors<16, Products, Splits>(x, y, n, exponent, sum);
 }
 
-}  // namespace cleave::kernels::detail
+}  // namespace cleave::inline v0::kernels::detail

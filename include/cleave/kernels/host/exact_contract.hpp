@@ -12,7 +12,7 @@
 #include <cleave/kernels/host/exact_sums.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -89,4 +89,4 @@ void exact_products(On<Host>, const Contraction& letters, const Strided<T>& out,
   });
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -5,7 +5,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/kernels/exact_words.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// An exact sum to which rows are added. Refers to the words, without owning them.
 class ExactRows {
@@ -43,7 +43,7 @@ class ExactRows {
   index_t additions_ = 0;  ///< since the words were last normalised
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels
 
 #if !CLEAVE_COMPILED
 #include <cleave/kernels/host/exact_row_body.hpp>

@@ -8,7 +8,7 @@
 #include <cleave/kernels/host/exact_block.hpp>
 #include <cleave/kernels/host/exact_row.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -113,4 +113,4 @@ CLEAVE_INLINE void ExactRows::add_products(const float* a, const float* b, index
   add_row<true>(a, b, n);
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

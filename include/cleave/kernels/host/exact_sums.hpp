@@ -14,7 +14,7 @@
 #include <cleave/kernels/host/exact_row.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -230,4 +230,4 @@ void exact_values(On<Host>, ExactTerms terms, const ExactEpilogue& epilogue,
   });
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

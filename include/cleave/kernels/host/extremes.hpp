@@ -13,7 +13,7 @@
 #include <cleave/kernels/element_arithmetic.hpp>
 #include <cleave/kernels/host/widest_vectors.hpp>
 
-namespace cleave::kernels::detail {
+namespace cleave::inline v0::kernels::detail {
 
 /// Whether Op selects among floats, which may be NaN.
 template <class Op, class A, class T>
@@ -144,4 +144,4 @@ struct ShortRows {
   }
 };
 
-}  // namespace cleave::kernels::detail
+}  // namespace cleave::inline v0::kernels::detail

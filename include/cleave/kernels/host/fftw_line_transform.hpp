@@ -15,7 +15,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/kernels/host/line_transform_kind.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -157,4 +157,4 @@ class FftwLineTransform {
   typename Functions::Plan plan_{};
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

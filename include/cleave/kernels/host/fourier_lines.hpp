@@ -26,7 +26,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 #if CLEAVE_HAS_FFTW
 template <class T>
@@ -238,4 +238,4 @@ void transform_lines(On<Host>, LineTransformKind kind, index_t n, double scale, 
   detail::LinesBy<LineTransform<T>, In, Out>(kind, n, scale, inner, x, y, d, ends)();
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -10,7 +10,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -144,4 +144,4 @@ std::optional<I> put_rows(On<Host>, const Strided<const T>& values, const Stride
   });
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

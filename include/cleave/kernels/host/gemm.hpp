@@ -15,7 +15,7 @@
 #include <cleave/kernels/host/cblas_gemm.hpp>
 #endif
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// Writes A · B to C, or adds it.
 ///
@@ -65,4 +65,4 @@ extern template void gemm(On<Host>, const Matrix<const double>&, const Matrix<co
                           const Matrix<double>&, bool);
 #endif
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

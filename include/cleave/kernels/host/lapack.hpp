@@ -10,7 +10,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::kernels::detail {
+namespace cleave::inline v0::kernels::detail {
 
 /// LAPACK's functions for an element type.
 template <class T>
@@ -47,9 +47,9 @@ CLEAVE_LAPACK(z, std::complex<double>)
 #undef CLEAVE_LAPACK
 #endif
 
-}  // namespace cleave::kernels::detail
+}  // namespace cleave::inline v0::kernels::detail
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 // Matrices are n x n, n > 0, dense and row-major; right-hand sides are dense, one column after the
 // other. Results are LAPACK's INFO: 0, or the number of the row at which it failed, from 1 on.
@@ -102,4 +102,4 @@ int solve_triangle_in_place(bool is_upper, int n, int columns, const T* a, T* b)
   return info;
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

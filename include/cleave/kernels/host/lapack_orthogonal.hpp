@@ -12,7 +12,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/kernels/element_arithmetic.hpp>
 
-namespace cleave::kernels::detail {
+namespace cleave::inline v0::kernels::detail {
 
 /// LAPACK's functions for an element type.
 template <class T>
@@ -88,9 +88,9 @@ void call_with_work(std::vector<T>& work, const Call& call) {
   call(work.data(), &available);
 }
 
-}  // namespace cleave::kernels::detail
+}  // namespace cleave::inline v0::kernels::detail
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// The arrays that LAPACK computes in, kept from one matrix of a batch to the next.
 template <class T>
@@ -187,4 +187,4 @@ int singular_values(int m, int n, T* a, T* u, real_t<T>* values, T* vh, LapackWo
   return info;
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -5,7 +5,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// What a line of n elements becomes.
 enum class LineTransformKind : std::uint8_t {
@@ -65,4 +65,4 @@ struct Waves {
   }
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

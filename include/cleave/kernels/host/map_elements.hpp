@@ -19,7 +19,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -293,4 +293,4 @@ extern template void map_loops(const RowFunction<double, double, double>&, const
 }  // namespace detail
 #endif
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -5,7 +5,7 @@
 #include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// out[i] = f(index, in[i]..), where `index` is the element's row-major index in the global array.
 ///
@@ -32,4 +32,4 @@ void map_indexed(On<Host>, const F& f, const Box& box, const Shape& shape, const
       });
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

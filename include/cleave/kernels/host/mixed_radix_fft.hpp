@@ -16,7 +16,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -205,4 +205,4 @@ class MixedRadixFft {
   std::unique_ptr<MixedRadixFft> inner_{};
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -13,7 +13,7 @@
 #include <cleave/kernels/distributions.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -103,4 +103,4 @@ std::optional<std::string> multinomial_rows(On<Host>, const Strided<const T>& we
   return wrong;
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

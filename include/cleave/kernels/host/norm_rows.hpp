@@ -14,7 +14,7 @@
 #include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -140,4 +140,4 @@ void norm_slopes(On<Host>, std::bool_constant<Centers>, double epsilon, const St
   write_rows(detail::CommonRow<T>(weight)...);
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

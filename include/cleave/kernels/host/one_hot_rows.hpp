@@ -9,7 +9,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// out[.., c] = (indices[..] == classes.first + c).
 ///
@@ -38,4 +38,4 @@ std::optional<I> one_hot_rows(On<Host>, const Strided<const I>& indices, index_t
   return wrong;
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

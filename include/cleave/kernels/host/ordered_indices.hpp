@@ -10,7 +10,7 @@
 #include <cleave/kernels/host/dim_loops.hpp>
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// Writes the indices of the largest or smallest elements of every line along `dim`, in order, as
 /// many as `out` has. Among equal elements the lower index comes first; NaNs count as largest.
@@ -33,4 +33,4 @@ void ordered_indices(On<Host>, const Strided<const T>& x, int dim, bool descendi
   detail::loops_besides(1u << dim, x.extents, x.strides, out.strides).each(visit);
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -6,7 +6,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 template <class T>
 T dot(index_t n, const T* a, const T* b) {
@@ -51,4 +51,4 @@ bool orthonormalize_rows(index_t rows, index_t columns, T* q) {
   return is_full;
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

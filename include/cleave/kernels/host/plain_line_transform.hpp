@@ -9,7 +9,7 @@
 #include <cleave/kernels/host/line_transform_kind.hpp>
 #include <cleave/kernels/host/mixed_radix_fft.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// A transform in place of lines of one length.
 template <class T>
@@ -105,4 +105,4 @@ class PlainLineTransform {
   MixedRadixFft<T> fft_;
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -15,7 +15,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -276,4 +276,4 @@ extern template void reduce_dims<Sum>(On<Host>, const Strided<const double>&, un
                                       const Strided<double>&, const DividedBy<double>&);
 #endif
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -21,7 +21,7 @@
 #include <cleave/tensor/linear_range.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The reduction of one block: of two operands by `both`; of more by `first`, which combines two of
 /// them into the accumulator, `next` for each other one but the last, and `last`. The result is
@@ -194,9 +194,9 @@ void reduce_range(Op op, std::span<const ConstView> operands, const View& result
   }
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The same, with the views' device as a type.
 template <std::same_as<Host> Device>
@@ -205,4 +205,4 @@ void reduce_range(Device, ReduceOp op, std::span<const ConstView> operands, cons
   detail::reduce_range(op, operands, result, begin, end);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

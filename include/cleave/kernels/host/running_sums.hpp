@@ -12,7 +12,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// The type in which running sums with results R are accumulated.
 template <class R>
@@ -62,4 +62,4 @@ void running_sums(On<Host>, const Strided<const T>& in, int dim, bool reversed,
   detail::loops_besides(row, in.extents, in.strides, out.strides).each(visit);
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -15,7 +15,7 @@
 #include <cleave/kernels/host/widest_vectors.hpp>
 #include <cleave/kernels/matrix.hpp>
 
-namespace cleave::kernels::detail {
+namespace cleave::inline v0::kernels::detail {
 
 #if defined(CLEAVE_VECTOR_TARGETS)
 
@@ -136,4 +136,4 @@ bool skinny_gemm(const Matrix<const T>&, const Matrix<const T>&, const Matrix<T>
 
 #endif
 
-}  // namespace cleave::kernels::detail
+}  // namespace cleave::inline v0::kernels::detail

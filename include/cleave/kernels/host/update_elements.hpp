@@ -3,7 +3,7 @@
 
 #include <cleave/kernels/strided.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// Calls step(a[i], b[i], ..) for all i, or step.row(n, a, b, ..) if the step has that.
 ///
@@ -29,4 +29,4 @@ void add_elements(On<Host>, const char*, const F& f, index_t n, const T* element
   *sum += total;
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -13,7 +13,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// A function that is applied to rows.
 enum class RowFunctionId {
@@ -58,7 +58,7 @@ inline constexpr bool has_row_functions = false;
 
 #endif
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels
 
 #if !CLEAVE_COMPILED
 #include <cleave/kernels/host/vector_math_body.hpp>

@@ -34,7 +34,7 @@
 #define CLEAVE_LEVEL_DOUBLES(name) _ZGVeN8v_##name
 #include <cleave/kernels/host/vector_level.inc>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 namespace detail {
 
@@ -68,6 +68,6 @@ CLEAVE_INLINE void apply_to_row(RowFunctionId f, const double* x, double* y, ind
   detail::apply_at_level(f, x, y, n, level);
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels
 
 #endif

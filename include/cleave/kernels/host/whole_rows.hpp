@@ -16,7 +16,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// Calls f(in, out, n) for every row of x along dimension d and of y, which has the same extents.
 /// `in` and `out` are contiguous and may be equal.
@@ -107,4 +107,4 @@ void softmax_rows(On<Host>, std::bool_constant<Logarithm>, const Strided<const T
   each_whole_row(x, y, d, &softmax_row<Logarithm, T>);
 }
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -7,7 +7,7 @@
 #define CLEAVE_VECTOR_TARGETS 1
 #endif
 
-namespace cleave::kernels::detail {
+namespace cleave::inline v0::kernels::detail {
 
 /// In bytes: 64 (AVX-512F), 32 (AVX2 with FMA), or 0 if smaller, or unknown.
 inline int widest_vectors() {
@@ -21,4 +21,4 @@ inline int widest_vectors() {
 #endif
 }
 
-}  // namespace cleave::kernels::detail
+}  // namespace cleave::inline v0::kernels::detail

@@ -20,7 +20,7 @@
 #include <cleave/ops/normalisation/softmax.hpp>
 #include <cleave/ops/reductions/logsumexp.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -184,4 +184,4 @@ constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v, 
 CLEAVE_USAGE(scaled_dot_product_attention,
              "scaled_dot_product_attention(q, k, v), scaled_dot_product_attention(q, k, v, causal)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

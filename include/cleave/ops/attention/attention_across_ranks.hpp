@@ -13,7 +13,7 @@
 #include <cleave/ops/attention/attention_by_blocks.hpp>
 #include <cleave/ops/reductions/logsumexp.hpp>
 
-namespace cleave::ops {
+namespace cleave::inline v0::ops {
 
 /// The largest product of each query with a key.
 template <bool IsCausal>
@@ -95,4 +95,4 @@ struct AttentionOfKeys : CompositeByPlacement, WithAttentionGradients<IsCausal> 
   }
 };
 
-}  // namespace cleave::ops
+}  // namespace cleave::inline v0::ops

@@ -27,7 +27,7 @@
 #include <cleave/ops/reductions/dot.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -326,4 +326,4 @@ using AttentionOfWholeKeys = AttentionInFloat<AttentionByBlocks<IsCausal>>;
 
 }  // namespace ops
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/triangle.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -41,4 +41,4 @@ constexpr auto causal_mask(const X& x, double fill) {
 }
 CLEAVE_USAGE(causal_mask, "causal_mask(x, fill)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -19,7 +19,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace kernels {
 
@@ -189,4 +189,4 @@ constexpr auto rotary_embedding(const X& x, double base = 10000) {
 }
 CLEAVE_USAGE(rotary_embedding, "rotary_embedding(x), rotary_embedding(x, base)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

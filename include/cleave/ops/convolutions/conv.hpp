@@ -17,7 +17,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/reshape.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Stride, padding and dilation in N dimensions: `{.stride = {2, 2}, .padding = {1, 1}}`.
 template <int N>
@@ -190,4 +190,4 @@ constexpr auto conv1d(const X& x, const W& weight, ChannelGroups groups,
 }
 CLEAVE_USAGE(conv1d, "conv1d(x, weight), conv1d(x, weight, bias, {.stride = {2}})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

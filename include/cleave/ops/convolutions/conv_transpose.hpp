@@ -23,7 +23,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/reshape.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Stride, padding, output padding and dilation in N dimensions, of the convolution that is
 /// transposed: `{.stride = {2, 2}, .padding = {1, 1}, .output_padding = {1, 1}}`.
@@ -323,4 +323,4 @@ CLEAVE_USAGE(
     conv_transpose3d,
     "conv_transpose3d(x, weight), conv_transpose3d(x, weight, bias, {.stride = {2, 2, 2}})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

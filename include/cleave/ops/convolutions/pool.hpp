@@ -19,7 +19,7 @@
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Size, stride, padding and dilation of windows over the last N dimensions: `{.size = {2, 2}}`.
 template <int N>
@@ -311,4 +311,4 @@ constexpr auto avg_pool1d(const X& x, const Pooling<1>& how) {
 }
 CLEAVE_USAGE(avg_pool1d, "avg_pool1d(x, {.size = {2}})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -26,7 +26,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/pad.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A window of `size` elements, `dilation` apart, that moves by `stride`.
 struct Window {
@@ -339,4 +339,4 @@ constexpr auto overlap_add(const X& x, dim<D>, index_t extent, Window window = {
 }
 CLEAVE_USAGE(overlap_add, "overlap_add(x, dim<0>{}, extent, {.size = 3})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/products/linear.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace kernels {
 
@@ -175,4 +175,4 @@ struct Convolve {
 
 }  // namespace ops
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 #include <cleave/kernels/element_functions.hpp>
 #include <cleave/ops/elementwise/real_function.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -247,4 +247,4 @@ CLEAVE_UNARY(activations, hardsigmoid, Hardsigmoid)
 CLEAVE_UNARY(activations, hardswish, Hardswish)
 CLEAVE_HELPER(activations, Slope<ops::Gelu>, 1)
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

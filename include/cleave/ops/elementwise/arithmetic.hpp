@@ -5,7 +5,7 @@
 
 #include <cleave/ops/elementwise/registration.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 template <class... R, AnyOperand A>
 constexpr auto conj(const A& a);
@@ -290,4 +290,4 @@ constexpr auto operator-(const A& a) {
   return neg(a);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

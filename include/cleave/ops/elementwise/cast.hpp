@@ -8,7 +8,7 @@
 #include <cleave/ops/elementwise/elementwise.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -72,4 +72,4 @@ constexpr auto cast(const A& a) {
 }
 CLEAVE_USAGE(cast, "cast<double>(x)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/registration.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -147,4 +147,4 @@ constexpr auto addcdiv(const A& a, const B& b, const C& c, const V& value = V(1)
 }
 CLEAVE_USAGE(addcdiv, "addcdiv(a, b, c), addcdiv(a, b, c, value)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -5,7 +5,7 @@
 
 #include <cleave/ops/elementwise/registration.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -120,4 +120,4 @@ CLEAVE_UNARY(comparisons, isinf, IsInf)
 /// Whether elements are neither infinite nor NaN.
 CLEAVE_UNARY(comparisons, isfinite, IsFinite)
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

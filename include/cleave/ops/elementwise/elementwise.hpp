@@ -25,7 +25,7 @@
 #include <cleave/kernels/element_functions.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -152,4 +152,4 @@ inline constexpr const char* never_falls = "max->max; min->min";
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/registration.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -106,4 +106,4 @@ CLEAVE_UNARY(functions, tanh, Tanh)
 CLEAVE_UNARY(functions, sigmoid, Sigmoid)
 CLEAVE_HELPER(functions, WherePositive, 2)
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -11,7 +11,7 @@
 #include <cleave/ops/engine/redistribute_op.hpp>
 #include <cleave/ops/products/matmul.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -78,4 +78,4 @@ constexpr const X& operator/=(const X& x, const Y& y) {
   return div_(x, y);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/elementwise.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -98,4 +98,4 @@ constexpr auto map(const F& f, const X&... x) {
   return detail::call_as(detail::Request<R...>{}, ops::Map<F>{{}, f}, x...);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 #include <cleave/ops/elementwise/functions.hpp>
 #include <cleave/ops/elementwise/real_function.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -219,4 +219,4 @@ CLEAVE_BINARY(powers, logaddexp, LogAddExp)
 CLEAVE_HELPER(powers, PowSlope<1>, 2)
 CLEAVE_HELPER(powers, TimesLog, 2)
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

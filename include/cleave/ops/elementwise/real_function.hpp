@@ -6,7 +6,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/elementwise.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -55,4 +55,4 @@ struct RealFunction : FunctionOn<Elements::real, F> {
 
 }  // namespace ops
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -23,7 +23,7 @@
 #include <cleave/ops/engine/into.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -150,4 +150,4 @@ struct InPlaceWith {
 #define CLEAVE_HELPER(topic, Op, operands) \
   CLEAVE_LISTED(topic, detail::Op, operands, detail::Op::name, true, call_op(op{}, x...))
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -8,7 +8,7 @@
 #include <cleave/ops/elementwise/arithmetic.hpp>
 #include <cleave/ops/elementwise/real_function.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -99,4 +99,4 @@ CLEAVE_BINARY(rounding, fmod, Fmod)
 /// integers if b is 0, as with %.
 CLEAVE_BINARY(rounding, remainder, Remainder)
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <cleave/ops/elementwise/powers.hpp>
 #include <cleave/ops/elementwise/real_function.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -149,4 +149,4 @@ CLEAVE_UNARY(trigonometry, atanh, Atanh)
 /// The angle of the point (b, a) from the positive first axis, between -pi and pi.
 CLEAVE_BINARY(trigonometry, atan2, Atan2)
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <cleave/ops/elementwise/elementwise.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -48,4 +48,4 @@ constexpr auto where(const C& condition, const A& a, const B& b) {
 }
 CLEAVE_USAGE(where, "where(condition, a, b)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

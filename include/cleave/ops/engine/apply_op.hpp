@@ -9,7 +9,7 @@
 
 #include <cleave/ops/engine/call_op.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -96,4 +96,4 @@ auto apply_op(const char* name, Kernel&& kernel, const X&... x) {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -17,7 +17,7 @@
 #include <cleave/rules/explain_solution.hpp>
 #include <cleave/rules/extents.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The first `dims` values as a Shape.
 inline Shape shape_at(const index_t* values, int dims) {
@@ -199,15 +199,15 @@ inline bool are_aligned(const CallContext& call) {
   return !call.info.is_elementwise || (!call.any_repeats && call.info.same_dims);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 inline void Task::fail(const std::string& message) const {
   throw Error(name, message, detail::context_of(in, operands));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/ops/engine/call_context_body.hpp>

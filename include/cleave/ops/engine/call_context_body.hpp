@@ -11,7 +11,7 @@
 #include <cleave/placement/placement.hpp>
 #include <cleave/rules/explain_solution.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 CLEAVE_INLINE ErrorContext context_of(const OperandRef* operands, int count) {
   ErrorContext text;
@@ -66,4 +66,4 @@ CLEAVE_INLINE void CallContext::throw_extents(const ExtentsConflict& conflict) c
   throw Error(info.name, extents_error(conflict, *info.rule, extent), context());
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

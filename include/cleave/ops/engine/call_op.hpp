@@ -22,7 +22,7 @@
 #include <cleave/rules/sharding_rule.hpp>
 #include <cleave/rules/solver.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Shows, in a compile error, which operand (counted from 0) of an operation would be
 /// redistributed, and from and to which placements.
@@ -396,4 +396,4 @@ constexpr auto like(const X& x) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -7,7 +7,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// One or more dimensions; negative ones count from the end.
 template <int... D>
@@ -88,4 +88,4 @@ constexpr RuleText reduction_factors(const std::array<int, 1>& dims) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

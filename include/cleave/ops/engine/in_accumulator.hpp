@@ -7,7 +7,7 @@
 #include <cleave/ops/elementwise/cast.hpp>
 #include <cleave/ops/engine/operand.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// f(x), computed in the accumulator type of the elements and rounded once.
 template <class X, class F>
@@ -17,4 +17,4 @@ constexpr auto in_accumulator(const X& x, const F& f) {
   else return cast<T>(f(cast<accumulator_t<T>>(x)));
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

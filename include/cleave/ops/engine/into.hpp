@@ -18,7 +18,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/run_into.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Names the tensor to which a call writes its result: `add(out(y), a, b)`, `exp(out(y), x)`.
 template <class Y>
@@ -204,4 +204,4 @@ constexpr const Y& call_op(const Out<Y>& y, const Op& op, const X&... x) {
   return y.target;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -18,7 +18,7 @@
 #include <cleave/placement/regrouping.hpp>
 #include <cleave/rules/extents.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 struct RawResult;
 
@@ -253,4 +253,4 @@ struct InfoOf<Op, Device, Types<T...>, Dims...> {
   }();
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -11,7 +11,7 @@
 
 #include <cleave/ops/engine/run_op.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A PlacedCall with the actual blocks and cut points. Refers to itself.
 struct OpenCall {
@@ -64,4 +64,4 @@ struct OpenCall {
   }
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -12,7 +12,7 @@
 #include <cleave/ops/engine/operation.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A tensor operand: a Tensor, a DTensor, or a traced or tracked value that stands for one.
 template <class X>
@@ -142,4 +142,4 @@ struct OperandPlacements<X, Axes> {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -74,7 +74,7 @@
 #include <cleave/kernels/strided.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 class MeshState;
 struct Layout;
@@ -306,4 +306,4 @@ struct sharding_rule<detail::OpSignature<Op, Types<T...>, Dims...>> {
 template <class Op, class T, int... Dims>
 inline constexpr const Rule& rule_for = rule_of<detail::signature_of<Op, T, Dims...>>;
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

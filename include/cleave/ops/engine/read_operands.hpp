@@ -10,7 +10,7 @@
 #include <cleave/redistribute/read_boxes.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The local elements of an operand.
 inline redistribution::Block block_of(const OperandRef& operand) {
@@ -127,4 +127,4 @@ class ReadOperands {
   std::array<Box, std::size_t(max_operands)> boxes_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

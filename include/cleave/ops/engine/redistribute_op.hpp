@@ -3,7 +3,7 @@
 
 #include <cleave/ops/engine/operation.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -38,4 +38,4 @@ struct Whole {
 
 }  // namespace ops
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 
 #include <cleave/placement/placement.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Requests that no operand is redistributed: a call that requires it is a compile error, which
 /// shows the operand and its placements before and after. Slicing replicated operands, which needs
@@ -69,4 +69,4 @@ inline constexpr bool asks_placements<Request<R...>> =
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

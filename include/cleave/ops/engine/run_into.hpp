@@ -8,7 +8,7 @@
 #include <cleave/ops/engine/run_op.hpp>
 #include <cleave/tensor/overlap.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 inline ConstView view_of(const ArrayRef& array, DType dtype) {
   return {array.data, dtype, shape_at(array.extents, array.dims),
@@ -108,4 +108,4 @@ extern template void run_placed_into<Host>(const PlacedCall&, const void*, const
                                            const OperandRef*, const OperandRef&);
 #endif
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

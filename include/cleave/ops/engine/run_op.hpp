@@ -26,7 +26,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Calls the kernel with the global indices of the first result, and of the first operand or of
 /// what was read of all.
@@ -352,4 +352,4 @@ extern template void run_placed<Host>(const PlacedCall&, const void*, const Shap
                                       const OperandRef*, RawResult*);
 #endif
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -14,7 +14,7 @@
 #include <cleave/redistribute/block.hpp>
 #include <cleave/redistribute/step_call.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Receives the totals of the ranks before this one, and adds them to this rank's part.
 ///
@@ -78,4 +78,4 @@ void scan_across(const CallContext& call, const void* op, const Layout& computed
   call.info.add_totals(op, y, {totals.view.data, extents.begin(), strides.begin(), y.dims});
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -12,7 +12,7 @@
 #include <cleave/redistribute/step_call.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The step from one layout to another as an exchange of boxes.
 inline Step exchange_step(const Layout& from, const Layout& to, int dims) {
@@ -40,4 +40,4 @@ Async<bool> start_exchange(redistribution::Call call, const redistribution::Cont
                      });
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -9,7 +9,7 @@
 #include <cleave/dtensor/manual_seed.hpp>
 #include <cleave/ops/engine/call_op.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -46,4 +46,4 @@ RandomState take_draw_of(const char*, const X&, RandomState& state) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -9,7 +9,7 @@
 #include <cleave/dtensor/dtensor.hpp>
 #include <cleave/ops/engine/operand.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Whether an axis may shard a dimension of the mask, by the type of x.
 template <unsigned Mask, class X>
@@ -50,4 +50,4 @@ constexpr auto by_rows(const X& x, const auto& whole, const auto& parts, const O
   else return whole(x);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -9,7 +9,7 @@
 
 #include <cleave/ops/engine/call_op.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 template <class Y>
 struct Out;
@@ -54,4 +54,4 @@ struct AnyArgument {
     static_assert(sizeof...(R) > 99, "cleave: these arguments do not fit; call it so: " calls); \
   }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -20,7 +20,7 @@
 #include <cleave/ops/indices/index_select.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace kernels {
 
@@ -181,4 +181,4 @@ constexpr auto scatter_add(const X& x, dim<D>, const I& indices, index_t extent)
 }
 CLEAVE_USAGE(scatter_add, "scatter_add(x, dim<0>{}, indices, extent)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <cleave/ops/indices/index_select.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave::kernels {
+namespace cleave::inline v0::kernels {
 
 /// @tparam Number  computes a number from a position and the indices at it. Its `total` are the
 ///                 global extents of the indexed dimensions, `rows` is the number of a row of
@@ -63,4 +63,4 @@ class IndexNumbers {
   std::shared_ptr<void> memory_;
 };
 
-}  // namespace cleave::kernels
+}  // namespace cleave::inline v0::kernels

@@ -22,7 +22,7 @@
 #include <cleave/ops/indices/index_select.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Requests that `index_put` adds to the elements instead of replacing them.
 struct accumulate_t {};
@@ -327,4 +327,4 @@ constexpr auto index_put(const X& x, const std::tuple<I...>& indices, const V& v
 }
 CLEAVE_USAGE(index_put, "index_put(x, std::tie(i, j), values)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -17,7 +17,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -186,4 +186,4 @@ constexpr auto index_add(const X& x, dim<D>, const I& indices, index_t extent) {
 }
 CLEAVE_USAGE(index_add, "index_add(x, dim<0>{}, indices, extent)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -63,4 +63,4 @@ constexpr auto one_hot(const X& classes, index_t count) {
 }
 CLEAVE_USAGE(one_hot, "one_hot(classes, count)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

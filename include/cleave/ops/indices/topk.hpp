@@ -16,7 +16,7 @@
 #include <cleave/ops/indices/gather_scatter.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Which elements come first.
 enum class Order { descending, ascending };
@@ -89,4 +89,4 @@ constexpr auto argsort(const X& x, dim<D>, Order order = Order::ascending) {
 }
 CLEAVE_USAGE(argsort, "argsort(x, dim<0>{}), argsort(x, dim<0>{}, order)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -18,7 +18,7 @@
 #include <cleave/ops/linear_algebra/solve.hpp>
 #include <cleave/ops/products/matmul.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -80,4 +80,4 @@ constexpr auto cholesky(const A& a) {
 }
 CLEAVE_USAGE(cholesky, "cholesky(a)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -19,7 +19,7 @@
 #include <cleave/ops/linear_algebra/matrices.hpp>
 #include <cleave/ops/linear_algebra/solve.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -165,4 +165,4 @@ constexpr auto slogdet(const A& a) {
 }
 CLEAVE_USAGE(slogdet, "slogdet(a)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

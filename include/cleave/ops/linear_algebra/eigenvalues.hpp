@@ -19,7 +19,7 @@
 #include <cleave/ops/shapes/diagonal.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -94,4 +94,4 @@ constexpr auto eigh(const A& a) {
 }
 CLEAVE_USAGE(eigh, "eigh(a)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -24,7 +24,7 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -157,4 +157,4 @@ constexpr auto lstsq(const A& a, const B& b) {
 }
 CLEAVE_USAGE(lstsq, "lstsq(a, b)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

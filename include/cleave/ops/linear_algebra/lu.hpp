@@ -23,7 +23,7 @@
 #include <cleave/ops/shapes/transpose.hpp>
 #include <cleave/ops/shapes/triangle.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -122,4 +122,4 @@ constexpr auto lu(const A& a) {
 }
 CLEAVE_USAGE(lu, "lu(a)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

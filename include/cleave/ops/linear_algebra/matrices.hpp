@@ -27,7 +27,7 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The letters of the last two of so many dimensions: what a matrix consists of.
 constexpr RuleText matrix_letters(int dims) { return dim_letters(dims - 2, dims); }
@@ -163,4 +163,4 @@ auto loops_over_matrices(const kernels::Strided<T>& x, const Y&... y) {
                                         y.strides...);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

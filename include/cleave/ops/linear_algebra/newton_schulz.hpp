@@ -24,7 +24,7 @@
 #include <cleave/ops/shapes/squeeze.hpp>
 #include <cleave/ops/shapes/zeros_like.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Steps x -> a x + b (x x^H) x + c (x x^H)² x, which map a singular value s to a s + b s³ + c s⁵.
 struct NewtonSchulz {
@@ -146,4 +146,4 @@ constexpr auto polar_factor(const A& a) {
 }
 CLEAVE_USAGE(polar_factor, "polar_factor(a)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

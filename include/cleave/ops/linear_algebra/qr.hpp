@@ -20,7 +20,7 @@
 #include <cleave/ops/shapes/cat.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -115,4 +115,4 @@ constexpr auto qr(const A& a) {
 }
 CLEAVE_USAGE(qr, "qr(a)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -19,7 +19,7 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/placement/ownership.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Whether x is one matrix of which axes cut the rows, in any way, and nothing else.
 template <class X>
@@ -98,4 +98,4 @@ auto qr_of_cut_rows(const DTensor<T, 2, Mesh, Placements<P...>>& x) {
                     decltype(all)::unchecked(r, mesh, {rank, n})};
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

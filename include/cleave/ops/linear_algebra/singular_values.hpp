@@ -19,7 +19,7 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/shapes/diagonal.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -118,4 +118,4 @@ constexpr auto svd(const A& a) {
 }
 CLEAVE_USAGE(svd, "svd(a)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -23,7 +23,7 @@
 #include <cleave/ops/shapes/transpose.hpp>
 #include <cleave/ops/shapes/triangle.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The side of a matrix that counts, with the diagonal.
 enum class Side : std::uint8_t { lower, upper };
@@ -203,4 +203,4 @@ constexpr auto inv(const A& a) {
 }
 CLEAVE_USAGE(inv, "inv(a)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/losses/mse_loss.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -99,4 +99,4 @@ constexpr auto binary_cross_entropy_with_logits(const X& logits, const Y& target
 }
 CLEAVE_USAGE(binary_cross_entropy_with_logits, "binary_cross_entropy_with_logits(logits, targets)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

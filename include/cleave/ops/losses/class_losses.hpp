@@ -19,7 +19,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -109,4 +109,4 @@ constexpr auto cross_entropy(const X& logits, const C& classes, const ClassLoss&
   return call_op<R...>(ops::ClassCrossEntropy<By>{{}, options}, logits, classes);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -16,7 +16,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Options of classification losses.
 struct ClassLoss {
@@ -215,4 +215,4 @@ constexpr auto cross_entropy(const X& logits, const C& classes) {
 }
 CLEAVE_USAGE(cross_entropy, "cross_entropy(logits, classes)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// How the losses of single elements are reduced.
 enum class Reduction { none, mean, sum };
@@ -59,4 +59,4 @@ constexpr auto mse_loss(const X& x, const Y& targets) {
 }
 CLEAVE_USAGE(mse_loss, "mse_loss(x, y), mse_loss<Reduction::sum>(x, y)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 #include <cleave/ops/shapes/reshape.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -82,4 +82,4 @@ constexpr auto group_norm(const X& x, const W& weight, const B& bias, index_t gr
 }
 CLEAVE_USAGE(group_norm, "group_norm(x, weight, bias, groups)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

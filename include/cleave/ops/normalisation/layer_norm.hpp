@@ -24,7 +24,7 @@
 #include <cleave/ops/reductions/variance.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -281,4 +281,4 @@ constexpr auto rms_norm(const X& x, RmsNormOptions options = {}) {
 }
 CLEAVE_USAGE(rms_norm, "rms_norm(x), rms_norm(x, weight)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -13,7 +13,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -145,4 +145,4 @@ constexpr auto softmax(const X& x, dim<D>) {
 }
 CLEAVE_USAGE(softmax, "softmax(x, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -23,7 +23,7 @@
 #include <cleave/redistribute/plan_cache.hpp>
 #include <cleave/rules/solver.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -288,4 +288,4 @@ struct ContractAll : Composite {
 
 }  // namespace ops
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

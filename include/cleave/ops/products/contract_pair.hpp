@@ -12,7 +12,7 @@
 #include <cleave/ops/products/einsum_text.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -86,4 +86,4 @@ struct Contract {
 
 }  // namespace ops
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

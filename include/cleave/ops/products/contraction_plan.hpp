@@ -10,7 +10,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/ops/products/contraction_step.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The plan by which a rank receives the fewest bytes; of those the one with the fewest
 /// multiplications, then the fewest communications.
@@ -34,7 +34,7 @@ namespace cleave {
 /// @throws Error if all plans exceed the memory limit, or have arrays of more than 8 dimensions
 ContractionPlan plan_contractions(const ContractionCall& call, const ErrorContext& context);
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/ops/products/contraction_plan_body.hpp>

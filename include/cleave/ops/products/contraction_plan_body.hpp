@@ -8,7 +8,7 @@
 #include <cleave/ops/products/contraction_plan.hpp>
 #include <cleave/ops/products/contraction_search.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 CLEAVE_INLINE ContractionPlan plan_contractions(const ContractionCall& call,
                                                 const ErrorContext& context) {
@@ -56,4 +56,4 @@ CLEAVE_INLINE std::string ContractionPlan::text() const {
          std::to_string(multiplications) + " multiplications per rank";
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

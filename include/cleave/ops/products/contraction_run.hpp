@@ -20,7 +20,7 @@
 #include <cleave/redistribute/redistribute_local.hpp>
 #include <cleave/redistribute/run_transfers.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Runs a plan.
 template <class T, class Device>
@@ -196,4 +196,4 @@ class ContractionRun {
   std::vector<Array> arrays_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

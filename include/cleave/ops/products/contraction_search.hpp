@@ -15,7 +15,7 @@
 #include <cleave/redistribute/choose.hpp>
 #include <cleave/redistribute/plan_cache.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Sets of operands are masks: bit i stands for operand i.
 class ContractionSearch {
@@ -395,4 +395,4 @@ class ContractionSearch {
   std::vector<Product> products_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

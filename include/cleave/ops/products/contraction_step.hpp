@@ -15,7 +15,7 @@
 #include <cleave/rules/sharding_rule.hpp>
 #include <cleave/rules/solver.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Requests that a product of arrays is split among ranks so that they receive the fewest bytes,
 /// given the extents, instead of by the placements of the operands alone.
@@ -73,4 +73,4 @@ struct ContractionCall {
   index_t memory_limit = std::numeric_limits<index_t>::max();
 };
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

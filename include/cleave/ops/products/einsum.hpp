@@ -16,7 +16,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -181,4 +181,4 @@ ContractionPlan explain(Einsum<C...>, const fewest_bytes& limits, const X& x, co
       limits, std::index_sequence_for<X, W, More...>{}, x, w, more...);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

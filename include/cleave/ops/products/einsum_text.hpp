@@ -9,7 +9,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/rules/sharding_rule.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -126,4 +126,4 @@ constexpr auto operator""_ein() {
 
 }  // namespace literals
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -19,7 +19,7 @@
 #include <cleave/ops/products/matmul.hpp>
 #include <cleave/ops/reductions/exact_reductions.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -192,4 +192,4 @@ constexpr auto cross_entropy(const X& logits, const C& classes) {
   return call_op<R...>(ops::ExactCrossEntropy{}, logits, classes);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

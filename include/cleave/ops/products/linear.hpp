@@ -13,7 +13,7 @@
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/products/matmul.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -143,4 +143,4 @@ constexpr auto linear(const X& x, const W& weight, const B& bias) {
 }
 CLEAVE_USAGE(linear, "linear(x, weight), linear(x, weight, bias)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -103,4 +103,4 @@ constexpr auto matmul(const A& x, const B& w) {
 }
 CLEAVE_USAGE(matmul, "matmul(x, w)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

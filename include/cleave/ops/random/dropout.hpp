@@ -17,7 +17,7 @@
 #include <cleave/ops/engine/take_draw.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -77,4 +77,4 @@ auto dropout(const X& x, double probability, RandomState& state) {
   return detail::dropped_out<R...>(x, probability, detail::take_draw_of("dropout", x, state));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

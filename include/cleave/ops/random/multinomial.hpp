@@ -15,7 +15,7 @@
 #include <cleave/ops/engine/take_draw.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -106,4 +106,4 @@ auto multinomial(const X& weights, index_t count, RandomState& state, bool repla
                                         detail::take_draw_of("multinomial", weights, state));
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -4,7 +4,7 @@
 #include <cleave/ops/engine/call_op.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Redistributes x to other placements, one per axis of its mesh. A Tensor has no placements and is
 /// returned unchanged.
@@ -41,4 +41,4 @@ constexpr auto resolve(const X& x) {
 }
 CLEAVE_USAGE(resolve, "resolve(x)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

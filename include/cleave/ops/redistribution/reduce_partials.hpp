@@ -9,7 +9,7 @@
 #include <cleave/ops/engine/operand.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -85,4 +85,4 @@ auto reduce_partials(const First& first, const Rest&... rest) {
   return result;
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

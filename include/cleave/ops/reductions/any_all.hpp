@@ -11,7 +11,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -73,4 +73,4 @@ constexpr auto count_nonzero(const X& x, D = {}) {
 }
 CLEAVE_USAGE(count_nonzero, "count_nonzero(x), count_nonzero(x, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -20,7 +20,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -193,4 +193,4 @@ constexpr auto argmax(const X& x, dim<D> over) {
 }
 CLEAVE_USAGE(argmax, "argmax(x, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

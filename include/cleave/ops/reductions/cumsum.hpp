@@ -16,7 +16,7 @@
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -84,4 +84,4 @@ constexpr auto cumsum(const X& x, dim<D>) {
 }
 CLEAVE_USAGE(cumsum, "cumsum(x, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -17,7 +17,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/slice.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -96,4 +96,4 @@ constexpr auto diff(const X& x, dim<D>, index_t order = 1) {
 }
 CLEAVE_USAGE(diff, "diff(x, dim<0>{}), diff(x, dim<0>{}, order)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -11,7 +11,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -59,4 +59,4 @@ constexpr auto dot(const X& x, const Y& y, D = {}) {
 }
 CLEAVE_USAGE(dot, "dot(x, y), dot(x, y, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

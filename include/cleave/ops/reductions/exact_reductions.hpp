@@ -20,7 +20,7 @@
 #include <cleave/ops/reductions/norm.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -196,4 +196,4 @@ constexpr auto dot(const X& x, const Y& y, D over = {}) {
   else return call_op<R...>(ops::ExactDot<detail::checked_mask<X, D>()>{}, x, y);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

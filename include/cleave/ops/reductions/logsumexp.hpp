@@ -14,7 +14,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -69,4 +69,4 @@ constexpr auto logsumexp(const X& x, D = {}) {
 }
 CLEAVE_USAGE(logsumexp, "logsumexp(x), logsumexp(x, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

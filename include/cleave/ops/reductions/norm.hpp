@@ -12,7 +12,7 @@
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The order P of the maximum norm: the largest magnitude.
 inline constexpr int norm_inf = 0;
@@ -69,4 +69,4 @@ constexpr auto norm(const X& x, D over = {}) {
 }
 CLEAVE_USAGE(norm, "norm(x), norm(x, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

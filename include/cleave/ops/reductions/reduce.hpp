@@ -21,7 +21,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -237,4 +237,4 @@ CLEAVE_USAGE(min, "min(x), min(x, dim<0>{})")
 
 CLEAVE_HELPER(reductions, ProductOfOthers, 3)
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -18,7 +18,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -125,4 +125,4 @@ constexpr auto stddev(const X& x, D over = {}, Correction by = {}) {
 }
 CLEAVE_USAGE(stddev, "stddev(x), stddev(x, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -22,7 +22,7 @@
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -180,4 +180,4 @@ constexpr auto tile(const X& x, dim<D>, index_t count) {
 }
 CLEAVE_USAGE(tile, "tile(x, dim<0>{}, count)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

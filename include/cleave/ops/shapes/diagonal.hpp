@@ -13,7 +13,7 @@
 #include <cleave/ops/products/einsum.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace kernels {
 
@@ -138,4 +138,4 @@ constexpr auto outer(const A& a, const B& b) {
 }
 CLEAVE_USAGE(outer, "outer(a, b)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

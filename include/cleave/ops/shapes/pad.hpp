@@ -22,7 +22,7 @@
 #include <cleave/ops/shapes/slice.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What padding repeats of x: its elements mirrored at the first and the last one, which are not
 /// repeated (2 1 | 0 1 2 | 1 0), the first and the last one (0 0 | 0 1 2 | 2 2), or the other end
@@ -163,4 +163,4 @@ CLEAVE_USAGE(pad,
              "pad(x, dim<0>{}, before, after), pad(x, dim<0>{}, before, after, value), "
              "pad<PadMode::reflect>(x, dim<0>{}, before, after)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

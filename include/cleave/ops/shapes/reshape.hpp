@@ -24,7 +24,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/reductions/reduce.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -265,4 +265,4 @@ constexpr auto reshape(const X& x, const index_t (&extents)[Count]) {
 }
 CLEAVE_USAGE(reshape, "reshape(x, {4, 6})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <cleave/ops/engine/dim.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -80,4 +80,4 @@ constexpr auto flip(const X& x, dim<D>) {
 }
 CLEAVE_USAGE(flip, "flip(x, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -21,7 +21,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/shapes/squeeze.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -231,4 +231,4 @@ constexpr auto chunk(const X& x, dim<D>) {
 }
 CLEAVE_USAGE(chunk, "chunk<2>(x, dim<0>{})")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

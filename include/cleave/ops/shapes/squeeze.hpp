@@ -14,7 +14,7 @@
 #include <cleave/ops/reductions/reduce.hpp>
 #include <cleave/ops/shapes/transpose.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -98,4 +98,4 @@ constexpr auto expand(const X& x, dim<D>, index_t extent) {
 }
 CLEAVE_USAGE(expand, "expand(x, dim<0>{}, extent)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

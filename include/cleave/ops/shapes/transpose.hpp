@@ -17,7 +17,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/redistribution/redistribute.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -142,4 +142,4 @@ constexpr auto broadcast_dims(const X& x, const Like& like) {
   return detail::call_as(detail::like(like), op, x);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

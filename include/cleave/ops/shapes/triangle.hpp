@@ -14,7 +14,7 @@
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace kernels {
 
@@ -96,4 +96,4 @@ constexpr auto triu(const X& x, index_t diagonal = 0) {
 }
 CLEAVE_USAGE(triu, "triu(x), triu(x, diagonal)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -10,7 +10,7 @@
 #include <cleave/ops/engine/operand.hpp>
 #include <cleave/ops/engine/usage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -79,4 +79,4 @@ CLEAVE_USAGE(full_like, "full_like(x, value)")
 CLEAVE_USAGE(ones_like, "ones_like(x)")
 CLEAVE_USAGE(zeros_like, "zeros_like(x)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -19,7 +19,7 @@
 #include <cleave/ops/stencil/stencil_fields.hpp>
 #include <cleave/ops/stencil/stencil_plan.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Names the tensors to which a stencil writes its results.
 template <class... Y>
@@ -296,4 +296,4 @@ void apply(const OutEach<Y...>& y, const S& stencil, const A&... a) {
   detail::call_stencil_with(stencil, y.targets, a...);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -14,7 +14,7 @@
 #include <cleave/core/plain_tuple.hpp>
 #include <cleave/core/shape.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The kind of an edge.
 enum class EdgeKind : std::uint8_t { none, periodic, value, neumann, mirror };
@@ -224,4 +224,4 @@ EdgesOfDomain edges_of_domain(const Edges<E...>& edges) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

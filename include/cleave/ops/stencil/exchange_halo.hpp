@@ -15,7 +15,7 @@
 #include <cleave/ops/stencil/stencil_plan.hpp>
 #include <cleave/redistribute/read_boxes.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -216,4 +216,4 @@ auto exchange_halo(const A&... a) {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -11,7 +11,7 @@
 #include <cleave/mesh/mesh_state.hpp>
 #include <cleave/ops/stencil/exchange_halo.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -81,4 +81,4 @@ auto exchange_halo_async(const A&... a) {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -12,7 +12,7 @@
 #include <cleave/ops/stencil/apply.hpp>
 #include <cleave/redistribute/explain_needs.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What a rank receives from another one.
 struct ReceivedFrom {
@@ -124,7 +124,7 @@ auto explain(const S& stencil, const A&... a) {
   }(std::make_index_sequence<count>{});
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/ops/stencil/explain_stencil_body.hpp>

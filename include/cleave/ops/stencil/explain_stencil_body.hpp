@@ -11,7 +11,7 @@
 #include <cleave/redistribute/needs.hpp>
 #include <cleave/redistribute/peers.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace detail {
 
@@ -102,4 +102,4 @@ CLEAVE_INLINE std::string ExplainedRepeat::text() const {
          together.text();
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -16,7 +16,7 @@
 #include <cleave/ops/stencil/reach.hpp>
 #include <cleave/tensor/view.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Read instead of an index in a dimension: the value of an edge.
 inline constexpr index_t before_first = std::numeric_limits<index_t>::min();
@@ -149,7 +149,7 @@ struct StencilKernel {
 CLEAVE_INLINE void sweep_stencil(std::span<const FieldWindow> fields, const StencilKernel& kernel,
                                  const Box& results);
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #if !CLEAVE_COMPILED
 #include <cleave/ops/stencil/field_window_body.hpp>

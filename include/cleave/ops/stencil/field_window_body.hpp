@@ -13,7 +13,7 @@
 #include <cleave/tensor/storage.hpp>
 #include <cleave/tensor/strided_copy.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Where elements are read.
 enum class ReadFrom : std::uint8_t { elements, ghosts, low_edge, high_edge };
@@ -178,4 +178,4 @@ CLEAVE_INLINE void sweep_stencil(std::span<const FieldWindow> fields, const Sten
   StencilSweep(fields, kernel).compute(results);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -9,7 +9,7 @@
 #include <cleave/core/shape.hpp>
 #include <cleave/ops/stencil/stencil_plan.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Ghosts that an exchange has put into the margin of a tensor.
 struct FilledMargin {
@@ -48,7 +48,7 @@ CLEAVE_INLINE GhostExchange prepare_margin(const char* name, StencilFields& fiel
 CLEAVE_INLINE void fill_margin(const char* name, StencilFields& fields,
                                const ErrorContext& context);
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #if !CLEAVE_COMPILED
 #include <cleave/ops/stencil/filled_margin_body.hpp>

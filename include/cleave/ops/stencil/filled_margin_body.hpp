@@ -9,7 +9,7 @@
 
 #include <cleave/ops/stencil/filled_margin.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// What is read of a field whose elements are at the indices of the results.
 CLEAVE_INLINE Reach reach_of_field(const FieldWindow& field) {
@@ -111,4 +111,4 @@ CLEAVE_INLINE void fill_margin(const char* name, StencilFields& fields,
   fill_margins(fields);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

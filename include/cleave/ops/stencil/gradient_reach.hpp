@@ -14,7 +14,7 @@
 #include <cleave/ops/stencil/stride.hpp>
 #include <cleave/placement/dim_map.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The kinds of edges, per dimension and side.
 template <class E, int Dims>
@@ -155,4 +155,4 @@ struct GradientReach {
   }
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

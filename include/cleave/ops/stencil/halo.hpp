@@ -11,7 +11,7 @@
 #include <cleave/ops/stencil/stencil_fields.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A tensor whose neighbours' elements lie in its margin. Takes the place of the tensor in `apply`,
 /// which then receives nothing for it. A handle, made by `exchange_halo`.
@@ -96,4 +96,4 @@ const FilledMargin* ghosts_in(const Async<Halo<X>>& halo) {
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

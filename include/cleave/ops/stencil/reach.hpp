@@ -18,7 +18,7 @@
 #include <cleave/ops/engine/operation.hpp>
 #include <cleave/ops/stencil/stride.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The base of stencils: functors that compute an element from neighbours in one or more fields.
 ///
@@ -340,4 +340,4 @@ inline constexpr auto field_reaches_of = field_reaches<S, T...>(std::index_seque
 template <class S, int Field = 0>
 inline constexpr Reach reach_of = detail::reaches_of_fields<S>().of[Field];
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

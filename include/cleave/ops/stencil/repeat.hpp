@@ -11,7 +11,7 @@
 #include <cleave/ops/stencil/repeat_plan.hpp>
 #include <cleave/ops/stencil/stencil_fields.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// A stencil that is applied several times. @see repeat
 template <class S, int Steps>
@@ -141,4 +141,4 @@ auto compute_steps_before_last(const S& stencil, StencilFields& fields, const Re
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

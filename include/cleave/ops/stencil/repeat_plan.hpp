@@ -15,7 +15,7 @@
 #include <cleave/placement/ownership.hpp>
 #include <cleave/redistribute/needs.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The elements that a rank computes in each of several steps.
 struct RepeatPlan {
@@ -76,7 +76,7 @@ CLEAVE_INLINE RepeatPlan plan_repeat(const char* name, StencilFields& fields, st
 CLEAVE_INLINE void exchange_ghosts_of_steps(const char* name, StencilFields& fields,
                                             const Layout& layout, const MeshState& mesh);
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #if !CLEAVE_COMPILED
 #include <cleave/ops/stencil/repeat_plan_body.hpp>

@@ -7,7 +7,7 @@
 #include <cleave/ops/stencil/repeat_plan.hpp>
 #include <cleave/ops/stencil/stencil_plan.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 CLEAVE_INLINE RepeatPlan plan_repeat(const char* name, StencilFields& fields, std::size_t replaced,
                                      int steps, const Layout& layout, const ErrorContext& context) {
@@ -56,4 +56,4 @@ CLEAVE_INLINE void exchange_ghosts_of_steps(const char* name, StencilFields& fie
   }
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

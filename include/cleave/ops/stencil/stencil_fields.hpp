@@ -23,7 +23,7 @@
 #include <cleave/tensor/margin.hpp>
 #include <cleave/tensor/overlap.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The argument that a stencil takes for an operand.
 template <class X>
@@ -317,4 +317,4 @@ auto stencil_results(const S& stencil, StencilFields& fields, const std::tuple<X
   }
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -17,7 +17,7 @@
 #include <cleave/ops/stencil/apply.hpp>
 #include <cleave/ops/stencil/gradient_reach.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// Whether an offset from the centre of a result leads to an element, `seed` from that centre.
 /// @tparam NearEdge  false: elements near edges are not asked for
@@ -280,4 +280,4 @@ struct StencilOp {
   }
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

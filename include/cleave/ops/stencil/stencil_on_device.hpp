@@ -19,7 +19,7 @@
 #include <cleave/ops/stencil/field_window.hpp>
 #include <cleave/ops/stencil/stencil_rows.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The blocks of a stencil: the inner elements, and those at two sides of each dimension.
 template <int Dims>
@@ -216,4 +216,4 @@ void fill_boxes(const FieldWindow& field, std::span<const FilledBox> boxes) {
   }
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

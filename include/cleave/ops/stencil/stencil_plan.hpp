@@ -19,7 +19,7 @@
 #include <cleave/redistribute/read_boxes.hpp>
 #include <cleave/tensor/margin.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The fields of a call on this rank, and the indices for which it computes the stencil.
 struct StencilFields {
@@ -141,7 +141,7 @@ CLEAVE_INLINE Box room_of(const FieldWindow& field, const ReturnMargin& margin);
 /// That memory.
 CLEAVE_INLINE View memory_of(const FieldWindow& field, const ReturnMargin& margin);
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail
 
 #if !CLEAVE_COMPILED
 #include <cleave/ops/stencil/stencil_plan_body.hpp>

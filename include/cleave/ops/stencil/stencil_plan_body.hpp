@@ -13,7 +13,7 @@
 #include <cleave/redistribute/needs.hpp>
 #include <cleave/tensor/overlap.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 CLEAVE_INLINE StencilFields::StencilFields() = default;
 CLEAVE_INLINE StencilFields::StencilFields(StencilFields&&) noexcept = default;
@@ -244,4 +244,4 @@ CLEAVE_INLINE void exchange_ghosts(const char* name, StencilFields& fields, cons
   fill_margins(fields, exchange.filled);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -13,7 +13,7 @@
 #include <cleave/ops/stencil/reach.hpp>
 #include <cleave/ops/stencil/stride.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// A field around the element that is being computed.
 template <class T, int Dims>
@@ -248,4 +248,4 @@ struct StencilLoops<S, Dims, Types<R...>, T...> {
   };
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -14,7 +14,7 @@
 #include <cleave/core/config.hpp>
 #include <cleave/placement/dim_map.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// How far a stencil moves in a field from one element of the result to the next: num / den.
 struct Stride {
@@ -100,4 +100,4 @@ constexpr std::array<int, std::size_t(max_dims)> periods_of(std::index_sequence<
 
 }  // namespace detail
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

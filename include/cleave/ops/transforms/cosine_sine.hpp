@@ -17,7 +17,7 @@
 #include <cleave/ops/transforms/fourier.hpp>
 #include <cleave/ops/transforms/whole_dims.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace ops {
 
@@ -170,4 +170,4 @@ constexpr auto idst(const X& x, D over = {}, int type = 2, Norm norm = Norm::bac
 }
 CLEAVE_USAGE(idst, "idst(x), idst(x, dim<0, 1>{}), idst(x, dim<0, 1>{}, 2, Norm::ortho)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -21,7 +21,7 @@
 #include <cleave/redistribute/run_transfers.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The dimensions that a layout shards.
 constexpr unsigned sharded_dims(const Layout& layout) {
@@ -99,4 +99,4 @@ auto exchange_in_halves(const X& x, const Transform& transform) {
   return Result::unchecked(to, x.mesh(), x.shape());
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

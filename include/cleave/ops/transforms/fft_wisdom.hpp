@@ -5,7 +5,7 @@
 
 #include <cleave/core/config.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// Writes what this process has measured with CLEAVE_FFT=measure to two files: `path` for double,
 /// and `path` + "f" for float. With CLEAVE_FFT=path, later runs take the plans from there; on all
@@ -17,7 +17,7 @@ namespace cleave {
 /// @throws Error if a file cannot be written, or FFTW was not found when this program was built
 CLEAVE_INLINE void save_fft_wisdom(const std::string& path);
 
-}  // namespace cleave
+}  // namespace cleave::inline v0
 
 #if !CLEAVE_COMPILED
 #include <cleave/ops/transforms/fft_wisdom_body.hpp>

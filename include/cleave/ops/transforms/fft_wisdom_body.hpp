@@ -7,7 +7,7 @@
 #include <cleave/kernels/host/fourier_lines.hpp>
 #include <cleave/ops/transforms/fft_wisdom.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 CLEAVE_INLINE void save_fft_wisdom(const std::string& path) {
 #if CLEAVE_HAS_FFTW
@@ -26,4 +26,4 @@ CLEAVE_INLINE void save_fft_wisdom(const std::string& path) {
 #endif
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -26,7 +26,7 @@
 #include <cleave/ops/redistribution/redistribute.hpp>
 #include <cleave/ops/transforms/whole_dims.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// What results of transforms of N elements are divided by: N backward, N forward, sqrt(N) both
 /// ways, or nothing. The names of NumPy, and of those who count themselves.
@@ -324,4 +324,4 @@ constexpr auto irfft(const X& x, D over, index_t length = -1, Norm norm = Norm::
 }
 CLEAVE_USAGE(irfft, "irfft(x, dim<0, 1>{}), irfft(x, dim<0, 1>{}, length, Norm::ortho)")
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

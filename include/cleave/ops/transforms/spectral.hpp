@@ -15,7 +15,7 @@
 #include <cleave/ops/transforms/fourier.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The wave numbers of a mode: how often it oscillates along each dimension.
 template <int Rank>
@@ -191,4 +191,4 @@ constexpr auto ifftshift(const X& x, D = {}) {
   return detail::shifted<detail::checked_mask<X, D>()>(x, -1);
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

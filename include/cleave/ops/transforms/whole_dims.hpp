@@ -11,7 +11,7 @@
 #include <cleave/ops/transforms/exchange_in_halves.hpp>
 #include <cleave/placement/placement.hpp>
 
-namespace cleave::detail {
+namespace cleave::inline v0::detail {
 
 /// The layout in which a dimension of the mask is whole that `layout` shards: the axes that shard
 /// it shard another dimension instead, the nearest one that is whole, so that transforms there and
@@ -167,4 +167,4 @@ constexpr auto when_whole(X x, const Transform& transform) {
   }
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave::inline v0::detail

@@ -21,7 +21,7 @@
 #include <cleave/spmd/passes/units.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -179,4 +179,4 @@ constexpr Program coalesce(const Program& program, const Shape& mesh,
   return detail::Coalescing(program, mesh, costs).take();
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

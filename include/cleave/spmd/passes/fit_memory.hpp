@@ -17,7 +17,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/with_extents.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// The most bytes at a time that a rank's values take, without inputs. The first rank has the
 /// longest shards.
@@ -216,4 +216,4 @@ constexpr Program fit_memory(const Program& program, const Shape& mesh, index_t 
   });
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

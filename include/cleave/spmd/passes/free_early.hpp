@@ -10,7 +10,7 @@
 #include <cleave/spmd/passes/reorder.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -143,4 +143,4 @@ constexpr void free_early(Program& program) {
   reorder(program, detail::FreeEarly(program).order());
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

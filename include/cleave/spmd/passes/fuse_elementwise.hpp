@@ -8,7 +8,7 @@
 
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// Instructions [begin, end) of a program: elementwise and with results of the same placements and
 /// extents; then reductions of these results, of the last dimensions.
@@ -99,4 +99,4 @@ constexpr bool is_internal(const P& program, const FusedRun& run, int value) {
   return program.values[std::size_t(value)].last_use < run.end;
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -17,7 +17,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/tensor/host_cache.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// The memory of a rank's part of a program.
 struct MemoryPlan {
@@ -308,4 +308,4 @@ constexpr MemoryPlan plan_memory(const P& program, const Shape& mesh, const Shap
   return detail::MemoryPlanner<P>(program, mesh, coordinate, runs).take();
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -13,7 +13,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/with_extents.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -57,4 +57,4 @@ Program optimize(const P& program, const DeviceMesh<Device, Axes...>& mesh,
   return optimize(program, mesh.extents(), costs);
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

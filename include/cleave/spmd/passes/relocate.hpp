@@ -11,7 +11,7 @@
 #include <cleave/rules/solver.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// The traffic of a move.
 struct Traffic {
@@ -107,4 +107,4 @@ constexpr std::vector<int> writes_of(const Program& program) {
   return source;
 }
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

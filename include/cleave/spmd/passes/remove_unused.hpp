@@ -8,7 +8,7 @@
 #include <cleave/spmd/passes/reorder.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// Keeps the inputs, the writes to them, and what writes and outputs need, in the same order.
 /// Operations have no effects but their results, and every rank removes the same instructions.
@@ -32,4 +32,4 @@ constexpr void remove_unused(Program& program) {
   reorder(program, kept);
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

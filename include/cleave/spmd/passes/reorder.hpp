@@ -7,7 +7,7 @@
 
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 /// Replaces the instructions of a program by some of them, and numbers the values that they produce
 /// anew. Uses of values must be found again. @see find_last_uses
@@ -38,4 +38,4 @@ constexpr void reorder(Program& program, std::span<const int> order) {
   program.code = static_cast<std::vector<Instruction>&&>(code);
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

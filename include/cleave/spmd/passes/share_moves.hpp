@@ -17,7 +17,7 @@
 #include <cleave/spmd/passes/remove_unused.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -127,4 +127,4 @@ constexpr void share_moves(Program& program, const Shape& mesh, const CostModel&
   find_last_uses(program);
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

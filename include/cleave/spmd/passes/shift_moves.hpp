@@ -18,7 +18,7 @@
 #include <cleave/spmd/passes/reorder.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -231,4 +231,4 @@ constexpr void sink_gathers(Program& program, const Shape& mesh, const CostModel
   const detail::GatherSinking pass(program, mesh, model);
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -12,7 +12,7 @@
 #include <cleave/spmd/program.hpp>
 #include <cleave/spmd/program_builder.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -87,4 +87,4 @@ constexpr Program split_moves(const P& program, const Shape& mesh, const CostMod
   return detail::MoveSplitter(program, mesh, model).take();
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -19,7 +19,7 @@
 #include <cleave/spmd/passes/units.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -260,4 +260,4 @@ constexpr Program start_early(const Program& program, const Shape& mesh,
   return detail::StartEarly(program, mesh, costs).take();
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

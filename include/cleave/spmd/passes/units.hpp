@@ -9,7 +9,7 @@
 #include <cleave/redistribute/plan.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 constexpr bool is_collective(const Instruction& i) {
   return i.kind == InstructionKind::step && communicates(i.step);
@@ -116,4 +116,4 @@ struct Queued {
   }
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -10,7 +10,7 @@
 #include <cleave/spmd/passes/fuse_elementwise.hpp>
 #include <cleave/spmd/program.hpp>
 
-namespace cleave::spmd {
+namespace cleave::inline v0::spmd {
 
 namespace detail {
 
@@ -111,4 +111,4 @@ constexpr std::vector<int> write_in_place(const P& program, std::span<const Fuse
   return detail::WriteInPlace<P>(program, runs).take();
 }
 
-}  // namespace cleave::spmd
+}  // namespace cleave::inline v0::spmd

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// The places of a list's elements, by hash. Elements are appended only.
 class HashIndex {
@@ -44,4 +44,4 @@ class HashIndex {
   std::vector<int> slots_;
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

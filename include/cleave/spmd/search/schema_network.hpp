@@ -11,7 +11,7 @@
 #include <cleave/spmd/graph.hpp>
 #include <cleave/spmd/search/value_roles.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// A node, an output of the graph or an update of an input; or all that relate the same variables.
 struct SchemaCall {
@@ -146,4 +146,4 @@ class NetworkBuilder {
   SchemaNetwork network_{};
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -14,7 +14,7 @@
 #include <cleave/spmd/search/hash_index.hpp>
 #include <cleave/spmd/search/schema_network.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 using PackedLayout = std::uint64_t;
 inline constexpr PackedLayout no_request = ~PackedLayout(0);
@@ -215,4 +215,4 @@ class SchemaRows {
   HashIndex moves_index_{};
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

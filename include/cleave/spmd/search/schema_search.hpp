@@ -19,7 +19,7 @@
 #include <cleave/spmd/search/schema_rows.hpp>
 #include <cleave/spmd/search/search_space.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 template <AnyGraph G>
 class SchemaSearch {
@@ -384,4 +384,4 @@ class SchemaSearch {
   bool is_truncated_ = false;
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -8,7 +8,7 @@
 
 #include <cleave/spmd/search/schema_rows.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// A time, and what decides among equal times: bytes of all values, and requests.
 struct SearchCost {
@@ -45,4 +45,4 @@ struct SearchSolution {
   double us = std::numeric_limits<double>::infinity();
 };
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

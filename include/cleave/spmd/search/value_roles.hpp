@@ -12,7 +12,7 @@
 #include <cleave/core/checksum.hpp>
 #include <cleave/spmd/graph.hpp>
 
-namespace cleave::spmd::detail {
+namespace cleave::inline v0::spmd::detail {
 
 /// A number for every node that says what it computes, apart from which values it is applied to.
 template <AnyGraph G>
@@ -106,4 +106,4 @@ constexpr std::vector<int> classes_of(const std::vector<std::uint64_t>& numbers)
   return classes;
 }
 
-}  // namespace cleave::spmd::detail
+}  // namespace cleave::inline v0::spmd::detail

@@ -9,7 +9,7 @@
 #include <cleave/tensor/cuda/memory.hpp>
 #include <cleave/tensor/cuda/stream.hpp>
 
-namespace cleave::cuda {
+namespace cleave::inline v0::cuda {
 
 /// The work that a function enqueues on the current stream, captured for repeated launches.
 ///
@@ -72,4 +72,4 @@ class Graph {
   std::unique_ptr<CUgraphExec_st, Destroy> executable_;
 };
 
-}  // namespace cleave::cuda
+}  // namespace cleave::inline v0::cuda

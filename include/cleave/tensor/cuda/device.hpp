@@ -13,7 +13,7 @@
 
 #include <cleave/core/cuda/cuda_error.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 /// The device type of GPUs: device memory, and work in stream order.
 struct Cuda {
@@ -114,4 +114,4 @@ inline int multiprocessors() { return device_attribute<cudaDevAttrMultiProcessor
 
 }  // namespace cuda
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -32,7 +32,7 @@
 #include <cleave/tensor/cuda/stream.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda::detail {
 
@@ -248,4 +248,4 @@ inline std::shared_ptr<void> allocate_pinned(std::size_t bytes) {
 
 }  // namespace cuda
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

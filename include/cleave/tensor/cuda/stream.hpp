@@ -14,7 +14,7 @@
 #include <cleave/tensor/cuda/device.hpp>
 #include <cleave/tensor/cuda/wrong_index.hpp>
 
-namespace cleave::cuda {
+namespace cleave::inline v0::cuda {
 
 /// Detects failures of device work outside this thread, e.g. a collective that is aborted because a
 /// peer has failed. Checked by every wait on the host.
@@ -203,4 +203,4 @@ class StreamGuard {
   std::shared_ptr<Stream> before_;
 };
 
-}  // namespace cleave::cuda
+}  // namespace cleave::inline v0::cuda

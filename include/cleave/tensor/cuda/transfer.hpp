@@ -19,7 +19,7 @@
 #include <cleave/tensor/cuda/stream.hpp>
 #include <cleave/tensor/storage.hpp>
 
-namespace cleave {
+namespace cleave::inline v0 {
 
 namespace cuda {
 
@@ -161,4 +161,4 @@ inline void transfer(Cuda, Host, const void* from, void* to, std::size_t bytes,
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::inline v0

@@ -19,7 +19,7 @@
 #include <cleave/core/cuda/cuda_error.hpp>
 #include <cleave/core/error.hpp>
 
-namespace cleave::cuda::detail {
+namespace cleave::inline v0::cuda::detail {
 
 /// A call whose indices kernels check.
 struct IndexedCall {
@@ -132,4 +132,4 @@ inline void verify_indices() {
                                    std::to_string(call->extent) + ")");
 }
 
-}  // namespace cleave::cuda::detail
+}  // namespace cleave::inline v0::cuda::detail
