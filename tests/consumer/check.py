@@ -99,7 +99,14 @@ def by_cmake(tools, scratch, mode):
 
 
 def by_fetch_content(tools, scratch, mode):
-    return built_by_cmake(tools, scratch, mode, f"-DCLEAVE_SOURCE={tools.source.resolve()}")
+    repository = scratch / "repository"
+    shutil.copytree(tools.source / "include", repository / "include")
+    shutil.copy(tools.source / "CMakeLists.txt", repository)
+    git = ["git", "-C", repository, "-c", "user.name=test", "-c", "user.email=test"]
+    call("git", "init", "--initial-branch=main", repository)
+    call(*git, "add", ".")
+    call(*git, "commit", "--message=What CMake needs")
+    return built_by_cmake(tools, scratch, mode, f"-DCLEAVE_REPOSITORY={repository}")
 
 
 def by_conan(tools, scratch, mode):
@@ -153,7 +160,7 @@ WAYS = [
     ("by a bare compiler command", by_bare_command),
 ]
 # What a way needs beside Meson and a compiler.
-NEEDS = {FOUND_BY_CMAKE: ["cmake"], FETCHED_BY_CMAKE: ["cmake"], PACKAGED_BY_CONAN: ["cmake", "conan"]}
+NEEDS = {FOUND_BY_CMAKE: ["cmake"], FETCHED_BY_CMAKE: ["cmake", "git"], PACKAGED_BY_CONAN: ["cmake", "conan"]}
 
 MISTAKES = [
     ("a program whose files differ in mode does not link, and the linker names the macro",

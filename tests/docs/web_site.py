@@ -7,7 +7,6 @@ usage: web_site.py SOURCE_ROOT
 import importlib.util
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from xml.etree import ElementTree
 
 sys.path[0] = str(pathlib.Path(__file__).resolve().parent.parent / "support")
 from cases import Cases
+from interpreter import python_that_runs
 
 
 def ranks_in(picture):
@@ -42,22 +42,11 @@ def check_pictures(cases, root, folder):
                 re.findall(r"receives (\d+) bytes", " ".join(texts)) == ["64", "80"])
 
 
-def python_with_mkdocs():
-    """The interpreter of this script, or that of the mkdocs in the PATH; None if neither has it."""
-    found = shutil.which("mkdocs")
-    for python in [sys.executable, *([pathlib.Path(found).parent / "python3"] if found else [])]:
-        done = subprocess.run([python, "-c", "import material, mkdocs; assert mkdocs.__version__ >= '1.6'"],
-                              stderr=subprocess.DEVNULL, check=False)
-        if done.returncode == 0:
-            return python
-    return None
-
-
 def main(root):
     cases = Cases()
     with tempfile.TemporaryDirectory() as folder:
         check_pictures(cases, root, pathlib.Path(folder) / "pictures")
-    python = python_with_mkdocs()
+    python = python_that_runs("import material, mkdocs; assert mkdocs.__version__ >= '1.6'")
     if python is None:
         cases.skip("the site", "no mkdocs-material 9.5 was found (PyPI)")
         return cases.finish()

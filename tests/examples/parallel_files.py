@@ -12,6 +12,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
+from interpreter import python_that_runs
 
 READ = {"hdf5": """import h5py, sys
 with h5py.File(sys.argv[1]) as file:
@@ -35,20 +36,13 @@ def run(*command):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def python_with(module):
-    for python in (sys.executable, "/usr/bin/python3"):
-        if pathlib.Path(python).exists() and run(python, "-c", f"import {module}").returncode == 0:
-            return python
-    return None
-
-
 def main(name, program=None, mpiexec=None):
     cases = Cases()
     if program is None:
         cases.skip(f"examples/{name}", f"its library was not found (Debian: {PACKAGE[name]})")
         return cases.finish()
     module = MODULE[name]
-    python = python_with(module)
+    python = python_that_runs(f"import {module}")
     if python is None:
         cases.skip(f"{module} reads the example's file",
                    f"Python has no {module} (Debian: python3-{module.lower()})")

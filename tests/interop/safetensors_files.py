@@ -12,14 +12,12 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from cases import Cases
+from interpreter import require
 
-try:
-    import numpy
-    from safetensors.numpy import load_file, save_file
-except ImportError:
-    cases = Cases()
-    cases.skip("this test", "Python has no safetensors (PyPI: safetensors, numpy)")
-    sys.exit(cases.finish())
+require("numpy", "safetensors", packages="PyPI: safetensors, numpy")
+
+import numpy
+from safetensors.numpy import load_file, save_file
 
 
 def main(program):

@@ -9,17 +9,24 @@ import sys
 from cases import Cases
 
 
-def require(*modules):
-    """Returns if this interpreter has the modules. If the system's has them, the script starts again
-    in it; otherwise it ends, and its only case is skipped."""
+def python_that_runs(code):
+    """This interpreter, or the first python3 in the PATH, that runs the code; None if none does."""
+    for python in [sys.executable, *(f"{folder}/python3" for folder in os.get_exec_path())]:
+        if pathlib.Path(python).exists() and subprocess.run(
+                [python, "-c", code], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+            return python
+    return None
+
+
+def require(*modules, packages=""):
+    """Returns if this interpreter has the modules. If another one has them, the script starts again
+    in it; otherwise it ends, and its only case is skipped, naming the packages, by default Debian's."""
     if all(importlib.util.find_spec(module) for module in modules):
         return
-    system = "/usr/bin/python3"
-    if pathlib.Path(system).exists() and subprocess.run(
-            [system, "-c", "import " + ", ".join(modules)], stderr=subprocess.DEVNULL,
-            check=False).returncode == 0:
-        os.execv(system, [system, *sys.argv])
+    python = python_that_runs("import " + ", ".join(modules))
+    if python:
+        os.execv(python, [python, *sys.argv])
     cases = Cases()
-    packages = " ".join("python3-" + module.lower() for module in modules)
-    cases.skip("this test", f"Python has no {' or '.join(modules)} (Debian: {packages})")
+    packages = packages or "Debian: " + " ".join("python3-" + module.lower() for module in modules)
+    cases.skip("this test", f"Python has no {' or '.join(modules)} ({packages})")
     sys.exit(cases.finish())

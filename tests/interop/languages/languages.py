@@ -16,6 +16,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "support"))
 from cases import Cases
+from interpreter import python_that_runs
 
 RANKS = [1, 2, 4]
 PROGRAM = re.compile(r"^```(c|fortran|python)\n(.*?)^```\n```output\n(.*?)^```$",
@@ -23,19 +24,12 @@ PROGRAM = re.compile(r"^```(c|fortran|python)\n(.*?)^```\n```output\n(.*?)^```$"
 ENDINGS = {"c": ".c", "fortran": ".f90", "python": ".py"}
 
 
-def has_modules(interpreter):
-    """Whether a Python can run MPI programs with NumPy."""
-    return os.path.exists(interpreter) and subprocess.run(
-        [interpreter, "-c", "import mpi4py, numpy"], stderr=subprocess.DEVNULL,
-        check=False).returncode == 0
-
-
 class Languages:
     def __init__(self, root, library, mpirun, folder):
         self.library, self.mpirun, self.folder = pathlib.Path(library), mpirun, folder
         self.interop = root / "include/cleave/interop"
         self.compilers = {"c": shutil.which("mpicc"), "fortran": shutil.which("mpifort")}
-        self.python = next(filter(has_modules, [sys.executable, "/usr/bin/python3"]), None)
+        self.python = python_that_runs("import mpi4py, numpy")
 
     def missing(self, language):
         """Why programs of a language cannot be built; empty if they can."""
