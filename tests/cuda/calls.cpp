@@ -3,6 +3,7 @@
 #include "../interop/test_dlpack_streams.cpp"
 #include "../kernels/cuda/test_launches.cpp"
 #include "../kernels/cuda/test_row_launches.cpp"
+#include "../nn/test_optimizer_launches.cpp"
 #include "../ops/attention/test_attention_calls.cpp"
 #include "../ops/stencil/test_stencil_launches.cpp"
 #include "../tensor/cuda/test_memory.cpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <vector>
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
@@ -48,6 +47,7 @@ struct AdamStep {
     v = T(square);
     p = T(moved(A(p), A(m), A(std::sqrt(square))));
   }
+  bool operator==(const AdamStep&) const = default;
 
   /// The same for n elements on the host: many square roots at a time.
   void row(index_t n, T* __restrict p, const T* __restrict g, T* __restrict m,
@@ -146,16 +146,11 @@ struct Adam {
     if constexpr (detail::is_traced_module<M>) {
       if constexpr (detail::require_traced<Steps>()) trace_step(m);
     } else {
-      const auto list = trained_parameters(m);
-      const std::vector<View> mean = detail::views_of(exp_avg),
-                              square = detail::views_of(exp_avg_sq);
-      detail::require_equal_counts("adam", list.size(), mean.size());
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if (!list[i].has_gradient) continue;
-        const index_t count = ++steps.value(index_t(i));
-        detail::update("adam", list[i], detail::AdamRule<Decoupled::value>(options, count), mean[i],
-                       square[i]);
-      }
+      const auto rule_of = [&](std::size_t i) {
+        return detail::AdamRule<Decoupled::value>(options, ++steps.value(index_t(i)));
+      };
+      detail::update_all("adam", trained_parameters(m), rule_of, detail::views_of(exp_avg),
+                         detail::views_of(exp_avg_sq));
     }
   }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include <cleave/core/config.hpp>
 #include <cleave/core/dtype.hpp>
@@ -26,6 +25,7 @@ struct SgdStep {
   CLEAVE_HOST_DEVICE void operator()(T& p, const T& g) const {
     p = T(A(p) - rate * (A(g) + decay * A(p)));
   }
+  bool operator==(const SgdStep&) const = default;
 };
 
 struct SgdRule {
@@ -68,8 +68,8 @@ struct Sgd {
                              gradient);
       });
     } else {
-      for (const auto& p : trained_parameters(m))
-        if (p.has_gradient) detail::update("sgd", p, detail::SgdRule{options});
+      detail::update_all("sgd", trained_parameters(m),
+                         [&](std::size_t) { return detail::SgdRule{options}; });
     }
   }
 };
@@ -98,6 +98,7 @@ struct MomentumStep {
     v = T(velocity);
     p = T(A(p) - rate * (own * slope + ahead * velocity));
   }
+  bool operator==(const MomentumStep&) const = default;
 };
 
 struct MomentumRule {
@@ -147,15 +148,11 @@ struct MomentumSgd {
     if constexpr (detail::is_traced_module<M>) {
       if constexpr (detail::require_traced<Steps>()) trace_step(m);
     } else {
-      const auto list = trained_parameters(m);
-      const std::vector<View> velocity = detail::views_of(momentum_buffer);
-      detail::require_equal_counts("momentum_sgd", list.size(), velocity.size());
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if (!list[i].has_gradient) continue;
-        const bool is_first = steps.value(index_t(i))++ == 0;
-        detail::update("momentum_sgd", list[i], detail::MomentumRule{options, is_first},
-                       velocity[i]);
-      }
+      const auto rule_of = [&](std::size_t i) {
+        return detail::MomentumRule{options, steps.value(index_t(i))++ == 0};
+      };
+      detail::update_all("momentum_sgd", trained_parameters(m), rule_of,
+                         detail::views_of(momentum_buffer));
     }
   }
 

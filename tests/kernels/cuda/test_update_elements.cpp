@@ -1,3 +1,7 @@
+#include <memory>
+#include <tuple>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <cleave/kernels/cuda/update_elements_cuda.hpp>
@@ -65,6 +69,34 @@ TEST_CASE_TEMPLATE("an update changes every element of its arrays once, and noth
       for (index_t i = 0; i < n; ++i) Double{}(new_a[i]);
       CHECK(a.wrong(new_a) == 0);
     }
+}
+
+TEST_CASE_TEMPLATE("updates of many groups of arrays change each of their elements once", T, half,
+                   float, double) {
+  struct Arrays {
+    index_t n;
+    Placed<T> a, b, c;
+    Arrays(index_t size, index_t first)
+        : n(size), a(line(n, first), 1), b(line(n, 0), 20), c(line(n, first), 300) {}
+  };
+  constexpr int count = 250;  // more than two launches have
+  std::vector<std::unique_ptr<Arrays>> all;
+  std::vector<std::tuple<index_t, T*, const T*, T*>> groups;
+  for (int k = 0; k < count; ++k) {
+    const index_t n = k % 9 == 0 ? 0 : k % 50 == 49 ? 4000 : k % 13;
+    const Arrays& of = *all.emplace_back(std::make_unique<Arrays>(n, k % 5));
+    groups.emplace_back(n, of.a.data(), of.b.data(), of.c.data());
+  }
+  update_groups(On<Cuda>{}, "test", AddHalf{}, groups);
+  for (const auto& of : all) {
+    CAPTURE(of->n);
+    HostArray<T> new_a = of->a.values(), new_c = of->c.values();
+    const HostArray<T> of_b = of->b.values();
+    for (index_t i = 0; i < of->n; ++i) AddHalf{}(new_a[i], of_b[i], new_c[i]);
+    CHECK(of->a.wrong(new_a) == 0);
+    CHECK(of->b.wrong(of_b) == 0);
+    CHECK(of->c.wrong(new_c) == 0);
+  }
 }
 
 TEST_CASE_TEMPLATE("sums of a function of the elements are added to a number", T, half, float,

@@ -60,7 +60,7 @@ struct Run {
 
 /// Whether packs of V elements may be accessed at `data` and at all multiples of V after it.
 template <int V, class T>
-bool aligned_for(const T* data) {
+CLEAVE_HOST_DEVICE bool aligned_for(const T* data) {
   return reinterpret_cast<std::uintptr_t>(data) % alignof(Pack<T, V>) == 0;
 }
 

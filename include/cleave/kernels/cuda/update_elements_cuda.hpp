@@ -1,9 +1,15 @@
 // One pass over contiguous arrays of equal length on a GPU, some of which are updated: a step of an
-// optimizer. Each array is read and written once, by one access per thread.
+// optimizer. Each array is read and written once, by one access per thread. A launch updates many
+// such groups of arrays, whose addresses are arguments of the kernel.
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <cleave/kernels/cuda/launch_kernel.hpp>
 #include <cleave/kernels/cuda/pack.hpp>
@@ -13,6 +19,47 @@
 namespace cleave::inline v0 {
 
 namespace cuda::detail {
+
+/// Groups of arrays of equal length, one of each type per group: an argument of a kernel in which
+/// consecutive blocks update a group.
+template <int Most, class... T>
+struct UpdateTable {
+  /// Elements of an array per thread.
+  static constexpr int width = pack_width<std::remove_const_t<T>...>();
+
+  std::int32_t groups = 0;
+  std::uint32_t blocks = 0;   ///< of all groups
+  std::uint32_t first[Most];  ///< block of a group
+  index_t sizes[Most];        ///< elements of each array of a group
+  void* arrays[sizeof...(T)][Most];
+
+  /// @pre groups < Most
+  void add(index_t n, T*... group) {
+    if (n == 0) return;
+    first[groups] = blocks;
+    sizes[groups] = n;
+    int k = 0;
+    ((arrays[k++][groups] = const_cast<std::remove_const_t<T>*>(group)), ...);
+    constexpr index_t per_block = index_t(block_threads) * width;
+    blocks += std::uint32_t((n + per_block - 1) / per_block);
+    ++groups;
+  }
+
+  __device__ int group_of(std::uint32_t block) const {
+    int low = 0;
+    for (int high = groups; high - low > 1;) {
+      const int middle = (low + high) / 2;
+      (block < first[middle] ? high : low) = middle;
+    }
+    return low;
+  }
+};
+
+/// The number of groups of N arrays that fit, with a step, in the 4096 bytes that arguments of a
+/// kernel may have on every GPU.
+template <class Step, std::size_t N>
+inline constexpr int groups_per_launch =
+    int((4096 - 24 - sizeof(Step)) / (sizeof(std::uint32_t) + sizeof(index_t) + N * sizeof(void*)));
 
 /// The elements of an array that a thread holds.
 template <int V, class T>
@@ -35,13 +82,31 @@ __device__ void update_run(const Step& step, const Run<V>& run, Held... held) {
   (held.store(run), ...);
 }
 
-/// @param packed  whether all arrays are aligned for packs of V elements
 template <int V, class Step, class... T>
-__global__ void update_kernel(Step step, index_t n, bool packed, T*... arrays) {
-  const index_t begin = (index_t(blockIdx.x) * blockDim.x + threadIdx.x) * V;
-  if (begin >= n) return;
-  const Run<V> run{packed, 1, n - begin};
-  update_run(step, run, HeldRun<V, T>(run, arrays + begin)...);
+__device__ void update_arrays(const Step& step, index_t left, T*... arrays) {
+  const bool packed = (aligned_for<V>(arrays) && ...);
+  const Run<V> run{packed, 1, left};
+  update_run(step, run, HeldRun<V, T>(run, arrays)...);
+}
+
+template <class Step, int Most, class... T>
+__global__ void update_kernel(Step step, UpdateTable<Most, T...> table) {
+  constexpr int width = UpdateTable<Most, T...>::width;
+  const int group = table.group_of(blockIdx.x);
+  const index_t thread = index_t(blockIdx.x - table.first[group]) * blockDim.x + threadIdx.x;
+  const index_t begin = thread * width, left = table.sizes[group] - begin;
+  if (left <= 0) return;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    update_arrays<width>(step, left, static_cast<T*>(table.arrays[I][group]) + begin...);
+  }(std::index_sequence_for<T...>{});
+}
+
+template <class Step, int Most, class... T>
+void launch_updates(const char* operation, const Step& step, const UpdateTable<Most, T...>& table) {
+  static_assert(sizeof(Step) + sizeof(table) <= 4096);
+  if (table.groups > 0)
+    launch(operation, update_kernel<Step, Most, T...>, dim3(table.blocks), dim3(block_threads),
+           step, table);
 }
 
 /// Sums f of the elements.
@@ -86,11 +151,27 @@ namespace kernels {
 /// @throws Error if the launch fails
 template <class Step, class... T>
 void update_elements(On<Cuda>, const char* operation, const Step& step, index_t n, T*... arrays) {
-  if (n == 0) return;
-  constexpr int width = cuda::detail::pack_width<std::remove_const_t<T>...>();
-  const bool packed = (cuda::detail::aligned_for<width>(arrays) && ...);
-  cuda::launch_steps(operation, cuda::detail::update_kernel<width, Step, T...>,
-                     (n + width - 1) / width, 1, step, n, packed, arrays...);
+  cuda::detail::UpdateTable<1, T...> table;
+  table.add(n, arrays...);
+  cuda::detail::launch_updates(operation, step, table);
+}
+
+/// The same for many groups of arrays.
+///
+/// @param groups  the number of elements of a group's arrays, and the arrays
+/// @cost          a launch per 4 KB of sizes and addresses
+template <class Step, class... T>
+void update_groups(On<Cuda>, const char* operation, const Step& step,
+                   const std::vector<std::tuple<index_t, T*...>>& groups) {
+  constexpr int most = cuda::detail::groups_per_launch<Step, sizeof...(T)>;
+  cuda::detail::UpdateTable<most, T...> table;
+  for (const auto& group : groups) {
+    std::apply([&](index_t n, T*... arrays) { table.add(n, arrays...); }, group);
+    if (table.groups < most) continue;
+    cuda::detail::launch_updates(operation, step, table);
+    table.groups = 0, table.blocks = 0;
+  }
+  cuda::detail::launch_updates(operation, step, table);
 }
 
 /// *sum += f(element), over n contiguous elements, in the order of the current stream. The order
