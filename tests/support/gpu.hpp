@@ -1,7 +1,7 @@
 // Whether the cases of a test executable run on a GPU: decided by which of two files is linked.
 #pragma once
 
-namespace cleave {
+namespace cleave::inline v0 {
 class World;
 }
 
