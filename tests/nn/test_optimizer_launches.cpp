@@ -80,10 +80,6 @@ double distance(const X& x, const F& expected) {
 
 constexpr nn::AdamOptions options{.learning_rate = 0.01, .weight_decay = 0.1};
 
-}  // namespace optimizer_launches
-
-using namespace optimizer_launches;
-
 TEST_CASE("AdamW updates 91 parameters per launch, with the bits that each would have alone") {
   // 4 KB of arguments have space for 91 times four addresses, a size and the number of a block
   for (const auto& [count, launches] : {std::pair{1, 1}, {91, 1}, {92, 2}, {182, 2}, {183, 3}}) {
@@ -160,3 +156,5 @@ TEST_CASE("a graph repeats the steps of an optimizer") {
     CHECK(distance(m.first[std::size_t(p)],
                    [&](index_t i) { return start_of(p, i) - 3 * 0.125 * slope_of(p, i); }) == 0);
 }
+
+}  // namespace optimizer_launches
