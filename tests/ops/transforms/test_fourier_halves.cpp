@@ -116,7 +116,7 @@ TEST_CASE("fields on several nodes are exchanged in halves, with the same bits")
     const World nodes(std::make_shared<OnNodes>(world.shared_communicator()));
     const auto near = init_device_mesh<dp>(world, {world.size()});
     const auto far = init_device_mesh<dp>(nodes, {world.size()});
-    const std::array<index_t, 4> shape{7, 37, 41, 40};
+    const std::array<index_t, 4> shape{7, 40, 35, 45};
     const auto x = waves(shape, near, Shard<1>{}), z = waves(shape, far, Shard<1>{});
     using D = dim<1, 2, 3>;
     CommTrace trace(world);
@@ -142,7 +142,7 @@ TEST_CASE("pencils of fields on several nodes") {
   on_ranks({4}, [](World& world) {
     const World nodes(std::make_shared<OnNodes>(world.shared_communicator()));
     const auto far = init_device_mesh<dp, tp>(nodes, {2, 2});
-    const std::array<index_t, 4> shape{11, 33, 37, 41};
+    const std::array<index_t, 4> shape{11, 33, 35, 45};
     const auto z = waves(shape, far, Shard<1>{}, Shard<2>{});
     CommTrace trace(world);
     const auto w = fft(z, dim<1, 2, 3>{});
