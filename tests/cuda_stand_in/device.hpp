@@ -130,6 +130,28 @@ cudaError_t launch_on(cudaStream_t stream, dim3 blocks, dim3 threads, void (*ker
   return cudaLaunchKernelEx(&config, kernel, std::forward<A>(arguments)...);
 }
 
+/// Launches one block, which must fail. @return what is reported
+template <class... P, class... A>
+std::string fault_of(unsigned threads, void (*kernel)(P...), A... arguments) {
+  const Stream stream;
+  CHECK_CUDA(launch_on(stream, 1, threads, kernel, arguments...));
+  CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+  std::string faults = take_faults();
+  reset();
+  return faults;
+}
+
+/// Whether the report names the kernel, the place and the mistake.
+inline bool says(const std::string& fault, const char* kernel, const char* what) {
+  const bool found =
+      fault.find("kernel of grid 1x1x1 block ") == 0 && fault.find(kernel) != std::string::npos &&
+      fault.find(": block (0, 0, 0), thread (") != std::string::npos &&
+      fault.find(" of the PTX: ") != std::string::npos && fault.find(what) != std::string::npos;
+  if (!found) MESSAGE(fault);
+  return found;
+}
+
 /// A kernel that adds 1 to each of `count` elements.
 static __global__ void increment(int* values, int count) {
   const int i = int(blockIdx.x * blockDim.x + threadIdx.x);

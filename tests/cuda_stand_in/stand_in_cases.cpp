@@ -10,3 +10,4 @@
 #include "test_recorder.cpp"
 #include "test_settings.cpp"
 #include "test_threads.cpp"
+#include "test_warps.cpp"

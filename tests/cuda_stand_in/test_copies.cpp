@@ -110,3 +110,18 @@ TEST_CASE("a copy goes between devices; pinned memory freed before it runs is de
   }
   CHECK_CUDA(cudaSetDevice(0));
 }
+
+TEST_CASE("memory is set to a byte in the order of its stream, also by a graph") {
+  const Fresh fresh;
+  const Stream stream;
+  const Array<int> array(std::vector<int>{1, 2, 3});
+  CHECK_CUDA(cudaMemsetAsync(array.data + 1, 0x11, sizeof(int), stream));
+  CHECK(array.read(stream) == std::vector{1, 0x11111111, 3});
+  const Graph graph(stream, [&] { CHECK_CUDA(cudaMemsetAsync(array.data, 0, 8, stream)); });
+  CHECK(array.read(stream) == std::vector{1, 0x11111111, 3});
+  graph.launch(stream);
+  CHECK(array.read(stream) == std::vector{0, 0, 3});
+  int on_host = 0;
+  CHECK_ERROR(cudaMemsetAsync(&on_host, 0, sizeof(int), stream), cudaErrorInvalidValue);
+  CHECK_ERROR(cudaMemsetAsync(array.data, 0, 1 << 20, stream), cudaErrorInvalidValue);
+}

@@ -87,27 +87,6 @@ __global__ void copy_pack(float* to, const float* from) {
 
 __global__ void read_clock(long long* to) { *to = clock64(); }
 
-/// Launches one block, which must fail. @return what is reported
-template <class... P, class... A>
-std::string fault_of(unsigned threads, void (*kernel)(P...), A... arguments) {
-  const Stream stream;
-  CHECK_CUDA(launch_on(stream, 1, threads, kernel, arguments...));
-  CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
-  CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
-  std::string faults = take_faults();
-  reset();
-  return faults;
-}
-
-bool says(const std::string& fault, const char* kernel, const char* what) {
-  const bool found =
-      fault.find("kernel of grid 1x1x1 block ") == 0 && fault.find(kernel) != std::string::npos &&
-      fault.find(": block (0, 0, 0), thread (") != std::string::npos &&
-      fault.find(" of the PTX: ") != std::string::npos && fault.find(what) != std::string::npos;
-  if (!found) MESSAGE(fault);
-  return found;
-}
-
 }  // namespace
 
 TEST_CASE("every thread of every block runs once, with its indices") {

@@ -92,6 +92,12 @@ void run(ptx::Launch& launch, Machine& machine, const std::string& name) {
   }
 }
 
+ptx::Module& module_of(const Kernel& kernel) {
+  auto& module = kernel.binary->module;
+  if (module == nullptr) module = std::make_unique<ptx::Module>(ptx_of(kernel.binary->data));
+  return *module;
+}
+
 cudaError_t launch(const Kernel& kernel, const cudaLaunchConfig_t& config, void** arguments) {
   const dim3 grid = config.gridDim;
   const dim3 block = config.blockDim;
@@ -106,10 +112,7 @@ cudaError_t launch(const Kernel& kernel, const cudaLaunchConfig_t& config, void*
         Machine& machine = context.machine;
         ptx::Launch launch{.grid = {grid.x, grid.y, grid.z}, .block = {block.x, block.y, block.z}};
         try {
-          auto& module = kernel.binary->module;
-          if (module == nullptr)
-            module = std::make_unique<ptx::Module>(ptx_of(kernel.binary->data));
-          launch.program = &module->program(kernel.name);
+          launch.program = &module_of(kernel).program(kernel.name);
         } catch (const ptx::Fault& fault) {
           machine.report(kernel.name + ": " + fault.what() + '\n');
           return cudaErrorNotSupported;
@@ -144,6 +147,16 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   const auto found = kernels().find(function);
   if (found == kernels().end()) return remember(cudaErrorInvalidDeviceFunction);
   return launch(found->second, *config, arguments);
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
+  return entry("cudaFuncGetAttributes", {}, [&](Context&) {
+    const auto found = kernels().find(function);
+    if (found == kernels().end()) return cudaErrorInvalidDeviceFunction;
+    *attributes = {};
+    attributes->ptxVersion = attributes->binaryVersion = module_of(found->second).target();
+    return cudaSuccess;
+  });
 }
 
 // Declared by the code that nvcc generates (crt/host_runtime.h and crt/device_functions.h 13.0).

@@ -1,4 +1,4 @@
-// Entry points of the runtime: copies.
+// Entry points of the runtime: copies, and memory set to a byte.
 //
 // When a copy accesses host memory depends on the memory, as with CUDA: pinned memory is read and
 // written when the operation runs; pageable memory is read and written before the call returns.
@@ -83,5 +83,25 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     CUstream_st* stream = context.stream(handle);
     return stream == nullptr ? cudaErrorInvalidResourceHandle
                              : enqueue_copy(context, *stream, to, from, bytes, kind);
+  });
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t handle) {
+  return entry("cudaMemsetAsync", {.stream = handle, .bytes = bytes}, [&](Context& context) {
+    Machine& machine = context.machine;
+    CUstream_st* stream = context.stream(handle);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (bytes == 0) return cudaSuccess;
+    const Place target = machine.memory.place(to, bytes);
+    if (to == nullptr || !target.whole || !target.on_device()) return cudaErrorInvalidValue;
+    const std::string what = "setting " + std::to_string(bytes) + " bytes";
+    machine.enqueue(*stream, {.name = what,
+                              .body =
+                                  [to, value, bytes, what, &machine] {
+                                    if (machine.check_usable(what, to, bytes))
+                                      std::memset(to, value, bytes);
+                                  },
+                              .arenas = arena_of(target)});
+    return cudaSuccess;
   });
 }

@@ -44,8 +44,22 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int device) {
   return entry("cudaDeviceGetAttribute", {}, [&](Context& context) {
     if (!is_device(context, device)) return cudaErrorInvalidDevice;
-    if (name != cudaDevAttrMultiProcessorCount) return cudaErrorInvalidValue;
-    *value = multiprocessors;
+    switch (name) {
+      case cudaDevAttrMultiProcessorCount: *value = multiprocessors; break;
+      case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
+      case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+      default: return cudaErrorInvalidValue;
+    }
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*,
+                                                                   int threads, std::size_t,
+                                                                   unsigned) {
+  return entry("cudaOccupancyMaxActiveBlocksPerMultiprocessor", {}, [&](Context&) {
+    if (threads < 1 || threads > 1024) return cudaErrorInvalidValue;
+    *blocks = 1;
     return cudaSuccess;
   });
 }

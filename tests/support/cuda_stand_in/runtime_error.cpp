@@ -84,6 +84,8 @@ const char* cudaGetErrorString(cudaError_t error) {
   return "unrecognized error code";
 }
 
+cudaError_t cudaPeekAtLastError() { return last_error(); }
+
 cudaError_t cudaGetLastError() {
   const cudaError_t error = last_error();
   ThreadState::get().last_error = cudaSuccess;

@@ -77,6 +77,11 @@ enum class Special : std::uint8_t {
   nctaid_y,
   nctaid_z,
   laneid,
+  lanemask_eq,
+  lanemask_lt,
+  lanemask_le,
+  lanemask_gt,
+  lanemask_ge,
   warpid
 };
 

@@ -173,6 +173,7 @@ class Runner {
                       *waiting);
       thread.state = State::running;
     }
+    if (waiting->next[-1].mode != 0) reduce_at_barrier(threads_);
     ++block_.epoch;
     return true;
   }
@@ -192,7 +193,16 @@ std::uint64_t special(const Thread& t, Special which) {
   if (which <= Special::ntid_z) return at(launch.block, Special::ntid_x, which);
   if (which <= Special::ctaid_z) return at(t.block->index, Special::ctaid_x, which);
   if (which <= Special::nctaid_z) return at(launch.grid, Special::nctaid_x, which);
-  return which == Special::laneid ? t.number % 32 : t.number / 32;
+  const std::uint32_t lane = t.number % 32, below = (1u << lane) - 1, own = 1u << lane;
+  switch (which) {
+    case Special::laneid: return lane;
+    case Special::lanemask_eq: return own;
+    case Special::lanemask_lt: return below;
+    case Special::lanemask_le: return below | own;
+    case Special::lanemask_gt: return ~(below | own);
+    case Special::lanemask_ge: return ~below;
+    default: return t.number / 32;
+  }
 }
 
 }  // namespace

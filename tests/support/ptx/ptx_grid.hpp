@@ -2,8 +2,8 @@
 //
 // Mistakes of device code are faults that name the kernel, block, thread and line of the PTX:
 // - an access that is not aligned to its size, or not within one allocation that is usable;
-// - an access to shared memory that another thread accesses between the same two barriers, if one
-//   of them writes and not both are atomic;
+// - an access to shared memory that another thread accesses between the same two barriers, or
+//   synchronizations of all threads of a warp, if one of them writes and not both are atomic;
 // - a barrier that not all threads of the block reach, an instruction of a warp that not all
 //   threads of its mask reach;
 // - an instruction that the interpreter does not know, a thread that does not end.
@@ -51,13 +51,20 @@ std::vector<std::byte> pack_parameters(const Function& kernel, void* const* argu
 /// Runs all blocks. @return the number of instructions @throws Fault
 std::uint64_t run(const Launch& launch);
 
-/// Who accessed a byte of shared memory since the last barrier.
+/// Barriers that a thread has passed, and synchronizations of its warp.
+struct Epoch {
+  std::uint32_t of_block = 0;
+  std::uint32_t of_warp = 0;
+};
+
+/// Who accessed a byte of shared memory, and when last: a thread, several threads of a warp, or
+/// threads of several warps.
 struct Access {
-  static constexpr std::uint16_t nobody = 0xffff, several = 0xfffe;
-  std::uint32_t written_in = 0;  ///< epoch
-  std::uint32_t read_in = 0;
-  std::uint16_t writer = nobody;
-  std::uint16_t reader = nobody;
+  static constexpr std::uint16_t several = 0xffff, of_warp = 0x8000;
+  Epoch written_in{};
+  Epoch read_in{};
+  std::uint16_t writer = several;
+  std::uint16_t reader = several;
   bool atomic = false;  ///< the last write
 };
 
@@ -66,7 +73,8 @@ struct Block {
   const Launch& launch;
   Extents index{};
   std::uint32_t threads = 0;
-  std::uint32_t epoch = 1;  ///< counts barriers
+  std::uint32_t epoch = 1;                      ///< counts barriers
+  std::array<std::uint32_t, 32> warp_epochs{};  ///< counts synchronizations of all its threads
   std::vector<std::uint64_t> shared{};
   std::vector<Access> accesses{};  ///< to bytes of shared memory
   std::array<Range, 4> known{};    ///< memory that was accessed last
@@ -78,5 +86,8 @@ struct Block {
 
 /// Completes an instruction that the threads of a warp wait at. @throws Fault
 void exchange(std::span<Thread> warp);
+
+/// The same for the reduction at a barrier that all threads of the block have reached.
+void reduce_at_barrier(std::span<Thread> block);
 
 }  // namespace ptx

@@ -25,22 +25,32 @@ std::string hexadecimal(std::uint64_t address) {
 
 void note(const Thread& t, std::size_t at, std::size_t bytes, Use use) {
   Block& block = *t.block;
-  const auto me = std::uint16_t(t.number);
+  const auto me = std::uint16_t(t.number), my_warp = std::uint16_t(me / 32 | Access::of_warp);
+  const Epoch now{block.epoch, block.warp_epochs[me / 32]};
+  const auto same_warp = [&](std::uint16_t other) {
+    return other == my_warp || (other < Access::of_warp && other / 32 == me / 32);
+  };
+  // Whether an access may be concurrent.
+  const auto races = [&](std::uint16_t other, const Epoch& then) {
+    return other != me && then.of_block == now.of_block &&
+           !(same_warp(other) && then.of_warp != now.of_warp);
+  };
   const auto race = [&](const char* what, std::uint16_t other) {
     throw Fault("a race in shared memory: byte " + std::to_string(at) + " was " + what + " by " +
-                (other == Access::several ? "other threads" : "thread " + std::to_string(other)) +
+                (other >= Access::of_warp ? "other threads" : "thread " + std::to_string(other)) +
                 " since the last barrier");
   };
   for (Access* a = &block.accesses[at]; bytes > 0; ++a, ++at, --bytes) {
-    if (a->written_in == block.epoch && a->writer != me && !(a->atomic && use == Use::atomic))
+    if (races(a->writer, a->written_in) && !(a->atomic && use == Use::atomic))
       race("written", a->writer);
-    if (use != Use::write && use != Use::atomic) {
-      a->reader = a->read_in == block.epoch && a->reader != me ? Access::several : me;
-      a->read_in = block.epoch;
+    if (use == Use::read) {
+      const bool first = a->read_in.of_block != now.of_block;
+      a->reader = first || a->reader == me ? me : same_warp(a->reader) ? my_warp : Access::several;
+      a->read_in = now;
     } else {
-      if (a->read_in == block.epoch && a->reader != me) race("read", a->reader);
+      if (races(a->reader, a->read_in)) race("read", a->reader);
       a->writer = me;
-      a->written_in = block.epoch;
+      a->written_in = now;
       a->atomic = use == Use::atomic;
     }
   }

@@ -110,6 +110,11 @@ void Module::scan() {
       Variable variable;
       const std::string name = read_variable(tokens, variable);
       variables_[name] = std::move(variable);
+    } else if (word == ".target") {
+      tokens.take();
+      const std::string_view name = tokens.take();  // sm_80, sm_90a
+      std::from_chars(name.data() + std::min<std::size_t>(3, name.size()),
+                      name.data() + name.size(), target_);
     } else if (word == ".entry" || word == ".func") {
       const std::size_t begin = tokens.begin();
       const std::uint32_t line = tokens.line();

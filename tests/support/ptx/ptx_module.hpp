@@ -48,6 +48,8 @@ class Module {
   /// @throws Fault if there is no such kernel, or it cannot be decoded
   const Program& program(std::string_view kernel);
   std::vector<std::string> kernels() const;
+  /// The architecture for which it was compiled: 80.
+  int target() const { return target_; }
 
   /// The variable of that name; null if there is none.
   const Variable* variable(std::string_view name) const;
@@ -64,6 +66,7 @@ class Module {
   void scan();
 
   std::string text_;
+  int target_ = 0;
   std::unordered_map<std::string, Text> texts_;
   std::unordered_map<std::string, Variable> variables_;
   std::unordered_map<std::string, std::unique_ptr<Program>> programs_;

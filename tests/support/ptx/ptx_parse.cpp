@@ -15,13 +15,25 @@ constexpr std::uint64_t never_written = 0xa5a5'a5a5'a5a5'a5a5;
 
 const std::unordered_map<std::string_view, Special>& special_registers() {
   static const std::unordered_map<std::string_view, Special> names = {
-      {"%tid.x", Special::tid_x},       {"%tid.y", Special::tid_y},
-      {"%tid.z", Special::tid_z},       {"%ntid.x", Special::ntid_x},
-      {"%ntid.y", Special::ntid_y},     {"%ntid.z", Special::ntid_z},
-      {"%ctaid.x", Special::ctaid_x},   {"%ctaid.y", Special::ctaid_y},
-      {"%ctaid.z", Special::ctaid_z},   {"%nctaid.x", Special::nctaid_x},
-      {"%nctaid.y", Special::nctaid_y}, {"%nctaid.z", Special::nctaid_z},
-      {"%laneid", Special::laneid},     {"%warpid", Special::warpid},
+      {"%tid.x", Special::tid_x},
+      {"%tid.y", Special::tid_y},
+      {"%tid.z", Special::tid_z},
+      {"%ntid.x", Special::ntid_x},
+      {"%ntid.y", Special::ntid_y},
+      {"%ntid.z", Special::ntid_z},
+      {"%ctaid.x", Special::ctaid_x},
+      {"%ctaid.y", Special::ctaid_y},
+      {"%ctaid.z", Special::ctaid_z},
+      {"%nctaid.x", Special::nctaid_x},
+      {"%nctaid.y", Special::nctaid_y},
+      {"%nctaid.z", Special::nctaid_z},
+      {"%laneid", Special::laneid},
+      {"%lanemask_eq", Special::lanemask_eq},
+      {"%lanemask_lt", Special::lanemask_lt},
+      {"%lanemask_le", Special::lanemask_le},
+      {"%lanemask_gt", Special::lanemask_gt},
+      {"%lanemask_ge", Special::lanemask_ge},
+      {"%warpid", Special::warpid},
   };
   return names;
 }
