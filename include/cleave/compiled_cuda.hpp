@@ -20,6 +20,7 @@
 #include <cleave/cuda.hpp>
 #include <cleave/functional/operands_body.hpp>
 #include <cleave/kernels/cuda/gemm_cuda_body.hpp>
+#include <cleave/kernels/cuda/radix_sort_cuda_body.hpp>
 #include <cleave/kernels/cuda/reduce_views_cuda_body.hpp>
 #include <cleave/kernels/cuda/strided_copy_cuda_body.hpp>
 #include <cleave/redistribute/read_boxes_body.hpp>
@@ -61,6 +62,7 @@ template Block cross_redistribute<Cuda>(const Layout&, const Layout&, Block, con
 
 namespace cuda::detail {
 
+template void sort_by_keys(Cuda, const char*, KeyedNumbers&, int, int);
 template void fill_bytes(const View&, const word_t<1>&);
 template void fill_bytes(const View&, const word_t<2>&);
 template void fill_bytes(const View&, const word_t<4>&);

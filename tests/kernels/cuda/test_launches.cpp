@@ -7,6 +7,7 @@
 
 #include <cleave/cuda.hpp>
 
+#include "cuda_calls.hpp"
 #include "cuda_stand_in/recorder.hpp"
 
 using namespace cleave;
@@ -63,4 +64,16 @@ TEST_CASE("a thread updates four floats of each array") {
                                    static_cast<const float*>(g.data()), m.data());
         }) == 1024);
   CHECK(p.to(Host{})(4095) == 1);
+}
+
+TEST_CASE("the launches of a sort depend on the bits of its keys, not on the length of lines") {
+  const auto launches = [](index_t lines, index_t n) {
+    const Tensor<float, 2, Cuda> x({lines, n});
+    x.fill_(1);
+    return testing::launches_of([&] { argsort(x, dim<1>{}); });
+  };
+  CHECK(launches(1, 20) == 3);  // keys, a sort in one block, indices
+  CHECK(launches(1, 10000) == 2 + 2 + 4);
+  CHECK(launches(1, 40000) == 2 + 2 + 4);
+  CHECK(launches(100, 400) == 2 + 2 + 5);  // seven bits more
 }

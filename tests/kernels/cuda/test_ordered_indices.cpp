@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <cleave/kernels/cuda/ordered_indices_cuda.hpp>
+#include <cleave/tensor/cuda/cuda_graph.hpp>
 
 #include "placed.hpp"
 
@@ -86,4 +87,41 @@ TEST_CASE("NaNs count as largest in an order") {
   const Placed<float> in(place, std::move(buffer));
   CHECK(misordered(in, 0, 700, true) == 0);
   CHECK(misordered(in, 0, 300, false) == 0);
+}
+
+TEST_CASE_TEMPLATE("zeros are equal in an order, and so are NaNs, whatever their signs", T, half,
+                   bfloat16, float, double) {
+  const Place place = Place::of(shape({3, 50}));
+  HostArray<T> buffer(place.size);
+  const float values[] = {-0.0f, 1.0f, 0.0f, std::nanf(""), -1e-5f, -std::nanf(""), 1e-5f};
+  for (index_t i = 0; i < buffer.size; ++i) buffer[i] = T(values[i * i % 31 % 7]);
+  const Placed<T> in(place, std::move(buffer));
+  for (const int dim : {0, 1})
+    for (const bool descending : {false, true})
+      CHECK(misordered(in, dim, place.extents[dim], descending) == 0);
+}
+
+TEST_CASE("a graph sorts what its array has when it is launched") {
+  const Place place = Place::of(shape({2, 6000}));
+  const Placed<double> in(place);
+  const Placed<index_t> out(place);
+  const cuda::Graph graph([&] { ordered_indices(On<Cuda>{}, in.read(), 1, false, out.write()); });
+  HostArray<index_t> expected(12000);
+  for (const double sign : {1.0, -1.0}) {
+    HostArray<double> elements(place.size);
+    for (index_t i = 0; i < 12000; ++i) elements[i] = sign * double(i * 7919 % 6007);
+    cuda::check(cudaMemcpyAsync(in.data(), elements.elements.get(), 12000 * sizeof(double),
+                                cudaMemcpyDefault, cuda::current_stream().get()),
+                "test");
+    cuda::current_stream().synchronize();
+    graph.launch();
+    for (index_t line = 0; line < 2; ++line) {
+      index_t* const order = &expected[line * 6000];
+      std::iota(order, order + 6000, index_t{0});
+      std::stable_sort(order, order + 6000, [&](index_t a, index_t b) {
+        return elements[line * 6000 + a] < elements[line * 6000 + b];
+      });
+    }
+    CHECK(out.wrong(expected) == 0);
+  }
 }
