@@ -46,9 +46,7 @@ class KeyedNumbers {
 ///
 /// @param operation  the user's call, for errors
 /// @pre    0 <= first <= end <= 64, count > 0
-/// @cost   one launch for few keys, else two, and one per 8 bits, each of which reads and writes
-/// keys
-///         and numbers once
+/// @cost   one launch for few keys; else two, and one per 8 bits that reads and writes all once
 /// @throws Error if a launch fails, or there is no memory for counts
 template <std::same_as<Cuda> Device>
 void sort_by_keys(Device, const char* operation, KeyedNumbers& x, int first, int end);
