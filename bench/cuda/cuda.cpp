@@ -32,18 +32,18 @@ struct Options {
 template <class F>
 double milliseconds(int repeat, F f) {
   cudaEvent_t begin, end;
-  cuda::check(cudaEventCreate(&begin), "bench");
-  cuda::check(cudaEventCreate(&end), "bench");
-  const cudaStream_t stream = cuda::current_stream().get();
+  cleave::cuda::check(cudaEventCreate(&begin), "bench");
+  cleave::cuda::check(cudaEventCreate(&end), "bench");
+  const cudaStream_t stream = cleave::cuda::current_stream().get();
   for (int i = 0; i < 3; ++i) f();
   std::vector<double> times;
   for (int i = 0; i < repeat; ++i) {
-    cuda::check(cudaEventRecord(begin, stream), "bench");
+    cleave::cuda::check(cudaEventRecord(begin, stream), "bench");
     f();
-    cuda::check(cudaEventRecord(end, stream), "bench");
-    cuda::check(cudaEventSynchronize(end), "bench");
+    cleave::cuda::check(cudaEventRecord(end, stream), "bench");
+    cleave::cuda::check(cudaEventSynchronize(end), "bench");
     float elapsed = 0;
-    cuda::check(cudaEventElapsedTime(&elapsed, begin, end), "bench");
+    cleave::cuda::check(cudaEventElapsedTime(&elapsed, begin, end), "bench");
     times.push_back(double(elapsed));
   }
   cudaEventDestroy(begin);
@@ -72,9 +72,10 @@ double copy_rate(const Options& options, std::size_t bytes) {
   const Tensor<std::uint8_t, 1, Cuda> from({index_t(bytes)}), to({index_t(bytes)});
   from.fill_(1);
   return 2 * double(bytes) / milliseconds(options.repeat, [&] {
-           cuda::check(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice,
-                                       cuda::current_stream().get()),
-                       "bench");
+           cleave::cuda::check(
+               cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice,
+                               cleave::cuda::current_stream().get()),
+               "bench");
          });
 }
 
@@ -169,12 +170,12 @@ void launches(World& world) {
   constexpr int calls = 2000;
   double best = 1e30;
   for (int round = 0; round < 5; ++round) {
-    cuda::current_stream().synchronize();
+    cleave::cuda::current_stream().synchronize();
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < calls; ++i) static_cast<void>(x + 1.0f);
     const std::chrono::duration<double, std::micro> spent =
         std::chrono::steady_clock::now() - begin;
-    cuda::current_stream().synchronize();
+    cleave::cuda::current_stream().synchronize();
     best = std::min(best, spent.count() / calls);
   }
   report("cuda.op_launch_us", best, "us");
@@ -192,11 +193,11 @@ void ranks_on_one_device(World& world, const Options& options) {
   const auto seconds = [&](auto&& f) {
     std::vector<double> times;
     for (int i = 0; i < options.repeat; ++i) {
-      cuda::current_stream().synchronize();
+      cleave::cuda::current_stream().synchronize();
       world.barrier();
       const auto begin = std::chrono::steady_clock::now();
       f();
-      cuda::current_stream().synchronize();
+      cleave::cuda::current_stream().synchronize();
       world.barrier();
       times.push_back(
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
@@ -238,7 +239,7 @@ void nccl_calls(World& world) {
   const auto per_call = [&](auto&& f) {
     double best = 1e30;
     for (int round = 0; round < 5; ++round) {
-      cuda::current_stream().synchronize();
+      cleave::cuda::current_stream().synchronize();
       const auto begin = std::chrono::steady_clock::now();
       for (int i = 0; i < calls; ++i) f();
       const std::chrono::duration<double, std::micro> spent =
@@ -249,7 +250,7 @@ void nccl_calls(World& world) {
   };
   const double bare = per_call([&] {
     ncclAllReduce(x.data(), y.data(), 1024, ncclFloat32, ncclSum, comm,
-                  cuda::current_stream().get());
+                  cleave::cuda::current_stream().get());
   });
   report("nccl.call_overhead_us", per_call([&] { group.run(c); }) - bare, "us");
 }
@@ -263,7 +264,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--mib") == 0) options.mebibytes = std::atol(argv[i + 1]);
     if (std::strcmp(argv[i], "--repeat") == 0) options.repeat = std::atoi(argv[i + 1]);
   }
-  if (cuda::device_count() == 0) {
+  if (cleave::cuda::device_count() == 0) {
     std::fprintf(stderr, "bench/cuda needs a GPU\n");
     return 2;
   }

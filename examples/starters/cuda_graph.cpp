@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
       x.to_local().copy_((y / norm).to_local());
     };
     step();  // first-use initialisation happens outside of the graph
-    const cuda::Graph graph(step);
+    const cleave::cuda::Graph graph(step);
     for (int i = 0; i < 50; ++i) graph.launch();
 
     const double eigenvalue = length.to_local().item();  // waits for the GPU

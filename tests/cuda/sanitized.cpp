@@ -4,8 +4,6 @@
 #error "compile this file with -fsanitize=address"
 #endif
 
-#include <cleave/compiled_cuda.hpp>
-
 #include "../comm/device/test_device_group.cpp"
 #include "../kernels/cuda/test_gather_rows.cpp"
 #include "../kernels/cuda/test_gemm.cpp"
