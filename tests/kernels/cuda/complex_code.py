@@ -19,7 +19,7 @@ from cases import Cases
 # name of its kernel.
 NEEDED = {
     "3AddE": ("add", 2), "3SubE": ("sub", 2), "3MulE": ("mul|fma", 4), "3DivE": ("div", 3),
-    "6FoldedIN6cleave3SumE": ("add", 2), "6FoldedIN6cleave7ProductE": ("mul|fma", 4),
+    "6FoldedIN6cleave2v03SumE": ("add", 2), "6FoldedIN6cleave2v07ProductE": ("mul|fma", 4),
     "3NegE": ("sub|neg", 2), "6SquareE": ("mul|fma", 4), "3AbsE": ("sqrt|fma", 1),
     "3ExpE": ("mul|fma", 4), "3LogE": ("div|fma", 4), "4SqrtE": ("sqrt|div", 2),
     "4TanhE": ("div|fma", 4), "7SigmoidE": ("div", 2), "6Scaled": ("mul", 2),
