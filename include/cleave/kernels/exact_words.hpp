@@ -149,14 +149,16 @@ constexpr index_t exact_words(ExactTerms terms) {
 }
 
 /// Normalises the digits to 32 bits, except the most significant one, which has the sign.
-CLEAVE_HOST_DEVICE inline void carry(const ExactFormat& format, ExactWord* words) {
+/// @tparam Words  ExactWord*, or a class that is indexed and offset like it
+template <class Words>
+CLEAVE_HOST_DEVICE inline void carry(const ExactFormat& format, Words words) {
   ExactWord over = 0;
   for (int i = 0; i + 1 < format.digits; ++i) {
     const ExactWord word = words[i] + over;
     words[i] = word & detail::digit_mask;
     over = word >> 32;
   }
-  words[format.digits - 1] += over;
+  words[format.digits - 1] = words[format.digits - 1] + over;
 }
 
 namespace detail {
@@ -170,7 +172,8 @@ struct Leading {
 };
 
 /// Replaces a number by its magnitude. @return whether the number was negative
-CLEAVE_HOST_DEVICE inline bool take_sign(const ExactFormat& format, ExactWord* words) {
+template <class Words>
+CLEAVE_HOST_DEVICE inline bool take_sign(const ExactFormat& format, Words words) {
   if (words[format.digits - 1] >= 0) return false;
   for (int i = 0; i < format.digits; ++i) words[i] = -words[i];
   carry(format, words);
@@ -178,8 +181,8 @@ CLEAVE_HOST_DEVICE inline bool take_sign(const ExactFormat& format, ExactWord* w
 }
 
 /// The 64 bits from `bit` downwards; bits below the lowest digit are zero.
-CLEAVE_HOST_DEVICE inline Leading leading_from(const ExactFormat& format, const ExactWord* words,
-                                               int bit) {
+template <class Words>
+CLEAVE_HOST_DEVICE inline Leading leading_from(const ExactFormat& format, Words words, int bit) {
   Leading top;
   const int low = bit - 63;  // may be negative
   const auto digit = [&](int i) {
@@ -195,18 +198,21 @@ CLEAVE_HOST_DEVICE inline Leading leading_from(const ExactFormat& format, const 
 }
 
 /// The index of the highest bit that is set; -1 if the number is 0.
-CLEAVE_HOST_DEVICE inline int highest_bit(const ExactFormat& format, const ExactWord* words) {
+template <class Words>
+CLEAVE_HOST_DEVICE inline int highest_bit(const ExactFormat& format, Words words) {
   for (int i = format.digits - 1; i >= 0; --i) {
-    if (words[i] == 0) continue;
+    const ExactWord word = words[i];
+    if (word == 0) continue;
     int bit = 32 * i;
-    for (std::uint64_t rest = std::uint64_t(words[i]) >> 1; rest != 0; rest >>= 1) ++bit;
+    for (std::uint64_t rest = std::uint64_t(word) >> 1; rest != 0; rest >>= 1) ++bit;
     return bit;
   }
   return -1;
 }
 
 /// Divides a magnitude in place. @return whether there is a remainder
-CLEAVE_HOST_DEVICE inline bool divide(const ExactFormat& format, ExactWord* words,
+template <class Words>
+CLEAVE_HOST_DEVICE inline bool divide(const ExactFormat& format, Words words,
                                       std::uint64_t divisor) {
   std::uint64_t remainder = 0;
   for (int i = format.digits - 1; i >= 0; --i) {
@@ -229,7 +235,8 @@ CLEAVE_HOST_DEVICE inline bool divide(const ExactFormat& format, ExactWord* word
 }
 
 /// The square root of a magnitude: 64 bits from 128, by the digit-by-digit method.
-CLEAVE_HOST_DEVICE inline Leading root(const ExactFormat& format, const ExactWord* words) {
+template <class Words>
+CLEAVE_HOST_DEVICE inline Leading root(const ExactFormat& format, Words words) {
   int bit = highest_bit(format, words);
   if (bit < 0) return {};
   if (((format.lowest + bit) & 1) == 0) ++bit;  // the lowest of 128 bits has an even exponent
@@ -315,8 +322,8 @@ struct ExactEpilogue {
 namespace detail {
 
 /// The real number that words represent. @see exact_value
-template <class T>
-CLEAVE_HOST_DEVICE inline T real_value(const ExactFormat& format, ExactWord* words,
+template <class T, class Words>
+CLEAVE_HOST_DEVICE inline T real_value(const ExactFormat& format, Words words,
                                        const ExactEpilogue& epilogue) {
   if (epilogue.kind == ExactEpilogue::mean && epilogue.count == 0) return T(__builtin_nanf(""));
   if (const ExactWord marks = words[format.digits]; marks != 0) return T(marked_value(marks));
@@ -339,8 +346,8 @@ CLEAVE_HOST_DEVICE inline T real_value(const ExactFormat& format, ExactWord* wor
 
 /// The sum that words represent, divided by `count`, or its square root; rounded once.
 /// @param words  overwritten
-template <class T>
-CLEAVE_HOST_DEVICE inline T exact_value(ExactTerms terms, ExactWord* words,
+template <class T, class Words>
+CLEAVE_HOST_DEVICE inline T exact_value(ExactTerms terms, Words words,
                                         const ExactEpilogue& epilogue) {
   const ExactFormat format = exact_format<T>(terms);
   using R = real_t<T>;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """All kernels of the library keep to their registers, use no local memory, access 16 bytes at once
-where that is promised, and do not compare and swap in loops. Exact sums are the exception.
+where that is promised, and do not compare and swap in loops.
 
 usage: code_budgets.py PROGRAM PTXAS
 
@@ -26,7 +26,8 @@ ARCHITECTURES = ("80", "90", "100")
 # have 16 bytes in all of its instances. A multiprocessor with 65,536 registers holds one block of
 # 256 threads with 255 registers each, two with 128.
 BUDGETS = {
-    "add_rows_kernel": (32, ""), "combine_kernel": (96, ""), "fused_rows_kernel": (224, "ld"),
+    "add_rows_kernel": (32, ""), "combine_kernel": (96, ""), "exact_results_kernel": (64, ""),
+    "exact_sums_kernel": (64, ""), "fused_rows_kernel": (224, "ld"),
     "map_indexed_kernel": (40, ""),
     "map_kernelILb1E": (64, "(?:ld|st)"), "map_kernelILb0E": (64, ""),
     "one_hot_kernel": (24, "st"), "order_keys_kernel": (24, ""),
@@ -37,8 +38,6 @@ BUDGETS = {
     "write_order_kernel": (24, ""),
     "11EmptyKernel": (8, ""), "DeviceRadixSort": (128, ""),  # CUB's
 }
-# The exception, which takes long to assemble: an exact sum has more words than there are registers.
-EXACT = "exact_sums_kernel", "exact_results_kernel"
 
 
 def texts(program):
@@ -53,12 +52,6 @@ def texts(program):
                 found.append(data[entry + header:entry + header + size].rstrip(b"\0").decode())
             entry += header + size
     return found
-
-
-def without_exact(ptx):
-    """The PTX without the kernels of exact sums."""
-    return re.sub(rf"^\.visible \.entry \w*(?:{'|'.join(EXACT)}).*?^}}", "", ptx,
-                  flags=re.MULTILINE | re.DOTALL)
 
 
 def kernels(ptx):
@@ -97,12 +90,14 @@ def narrow(code, name, kinds):
 
 
 def swapping(code):
-    return [kernel for kernel, body in code.items() if re.search(r"(?:atom|red)\.\S*cas", body)]
+    """The kernels that compare and swap: also by an addition of 64 bits in shared memory."""
+    return [kernel for kernel, body in code.items()
+            if re.search(r"(?:atom|red)\.\S*cas|(?:atom|red)\.shared\S*64", body)]
 
 
 def main(program, ptxas):
     cases = Cases()
-    parts = [without_exact(part) for part in texts(program)]
+    parts = texts(program)
     code = {}
     for part in parts:
         code.update(kernels(part))
@@ -132,8 +127,9 @@ def main(program, ptxas):
     update = next((part for part in parts if "update_kernel" in part), "")
     scalar = kernels(re.sub(r"st\.global\.v[24]", "st.global", update))
     cases.check("a planted scalar store is found", narrow(scalar, "update_kernel", "st"))
-    planted = kernels(update.replace("ret;", "atom.global.cas.b32 %r1, [%rd1], %r2, %r3;\nret;"))
-    cases.check("a planted loop of compare and swap is found", swapping(planted))
+    for planted in "global.cas.b32 %r1, [%rd1], %r2, %r3", "shared.add.u64 %rd1, [%r1], %rd2":
+        cases.check(f"a planted atom.{planted.split()[0]} is found",
+                    swapping(kernels(update.replace("ret;", f"atom.{planted};\nret;"))))
     gemm = next((part for part in parts if "tiled_gemm_kernelIl" in part), "")
     one = re.search(r"\.visible \.entry \w*tiled_gemm_kernelIl.*?\n}", gemm, re.DOTALL)
     spilled, output = assembled(".version 9.0\n.target sm_80\n.address_size 64\n" +

@@ -2,7 +2,8 @@
 // order of the elements.
 //
 // A block has sets of words in shared memory. Each thread adds its elements to one set, which few
-// threads share, by atomic additions of whole digits; then the sets of a result are added up. If
+// threads share, by atomic additions; then the sets of a result are added up. GPUs add 32 bits in
+// shared memory atomically, but not 64: words are stored as halves, with a carry between them. If
 // few results have many elements, several blocks add their words in global memory.
 #pragma once
 
@@ -30,19 +31,52 @@ namespace cuda::detail {
 using kernels::ExactTerms;
 using kernels::ExactWord;
 
-/// Adds digits to words that threads share; the words are `step` apart.
-struct SharedPut {
-  ExactWord* words;
-  int step;
+/// Words in shared memory as halves; those of a sum are `step` apart. `step` threads that access
+/// different sums access different banks.
+struct SplitWords {
+  /// A word that is read and assigned like an ExactWord.
+  struct Word {
+    std::uint32_t *low, *high;
 
+    __device__ operator ExactWord() const { return ExactWord(std::uint64_t(*high) << 32 | *low); }
+    __device__ const Word& operator=(ExactWord value) const {
+      *low = std::uint32_t(value);
+      *high = std::uint32_t(value >> 32);
+      return *this;
+    }
+  };
+
+  std::uint32_t* halves;  ///< the low half of the first word
+  int step;
+  int high;  ///< distance from low halves to high ones
+
+  __device__ Word operator[](int at) const {
+    std::uint32_t* const low = halves + at * step;
+    return {low, low + high};
+  }
+  __device__ SplitWords operator+(int words) const { return {halves + words * step, step, high}; }
+
+  /// Adds to a word that threads share. Their additions of all carries yield the sum in any order.
   __device__ void add(int at, ExactWord value) const {
-    using Word = unsigned long long;
-    atomicAdd(reinterpret_cast<Word*>(words + at * step), static_cast<Word>(value));
+    const Word word = (*this)[at];
+    const auto low = std::uint32_t(value);
+    const std::uint32_t before = atomicAdd(word.low, low);
+    const std::uint32_t rest = std::uint32_t(value >> 32) + std::uint32_t(before + low < before);
+    if (rest != 0) atomicAdd(word.high, rest);
   }
   __device__ void mark(int at, ExactWord value) const {
-    using Word = unsigned long long;
-    atomicOr(reinterpret_cast<Word*>(words + at * step), static_cast<Word>(value));
+    const Word word = (*this)[at];
+    atomicOr(word.low, std::uint32_t(value));
+    atomicOr(word.high, std::uint32_t(value >> 32));
   }
+};
+
+/// The words of a block's sums in shared memory.
+template <int Words, int Sums>
+struct SharedSums {
+  std::uint32_t halves[2 * Words * Sums];
+
+  __device__ SplitWords of(int sum) { return {halves + sum, Sums, Words * Sums}; }
 };
 
 /// Whether a word has marks instead of a digit.
@@ -54,7 +88,7 @@ __device__ bool has_marks(int word) {
 
 /// Adds a · b. Products of shorter types are exact in double.
 template <class R>
-__device__ void put_real_product(const kernels::ExactFormat& format, const SharedPut& put, R a,
+__device__ void put_real_product(const kernels::ExactFormat& format, const SplitWords& put, R a,
                                  R b) {
   using A = accumulator_t<R>;
   if constexpr (std::is_same_v<R, double>) kernels::detail::put_product(format, put, a, b);
@@ -63,11 +97,11 @@ __device__ void put_real_product(const kernels::ExactFormat& format, const Share
 
 /// Adds the term of the sum for an element x, or for an element of each array.
 template <ExactTerms Terms, class T>
-__device__ void put_term(const SharedPut& put, const T& x, const T& y) {
+__device__ void put_term(const SplitWords& put, const T& x, const T& y) {
   constexpr kernels::ExactFormat format = kernels::exact_format<T>(Terms);
   using A = accumulator_t<T>;
   if constexpr (is_complex<T>) {
-    const SharedPut imaginary{put.words + format.words() * put.step, put.step};
+    const SplitWords imaginary = put + format.words();
     if constexpr (Terms == ExactTerms::elements) {
       kernels::detail::put_number(format, put, double(x.real()));
       kernels::detail::put_number(format, imaginary, double(x.imag()));
@@ -92,7 +126,7 @@ template <class T, ExactTerms Terms>
 struct ExactWordsResult {
   ExactWord* out;
 
-  __device__ void put(index_t at, ExactWord* words) const {
+  __device__ void put(index_t at, const SplitWords& words) const {
     constexpr kernels::ExactFormat format = kernels::exact_format<T>(Terms);
     constexpr int count = int(kernels::exact_words<T>(Terms));
     for (int i = 0; i < count; i += format.words()) kernels::carry(format, words + i);
@@ -106,7 +140,7 @@ struct ExactValueResult {
   T* out;
   kernels::ExactEpilogue epilogue;
 
-  __device__ void put(index_t at, ExactWord* words) const {
+  __device__ void put(index_t at, const SplitWords& words) const {
     out[at] = kernels::exact_value<T>(Terms, words, epilogue);
   }
 };
@@ -156,8 +190,8 @@ template <ExactTerms Terms, class T, class Result>
 __global__ void exact_sums_kernel(const T* x, const T* y, Loops<3> kept, Loops<2> reduced,
                                   ExactGrid grid, ExactWord* words, Result result) {
   constexpr int count = int(kernels::exact_words<T>(Terms)), sets = exact_sets<count>;
-  __shared__ ExactWord memory[count * sets];
-  for (int i = int(threadIdx.x); i < count * sets; i += block_threads) memory[i] = 0;
+  __shared__ SharedSums<count, sets> memory;
+  for (int i = int(threadIdx.x); i < 2 * count * sets; i += block_threads) memory.halves[i] = 0;
   __syncthreads();
 
   const std::uint32_t block = grid.by_splits.quotient(blockIdx.x);
@@ -172,7 +206,7 @@ __global__ void exact_sums_kernel(const T* x, const T* y, Loops<3> kept, Loops<2
     const std::uint32_t end = grid.steps - begin < grid.chunk ? grid.steps : begin + grid.chunk;
     for (std::uint32_t step = begin + lane; step < end; step += lanes) {
       const auto at = reduced.at(step);
-      put_term<Terms>(SharedPut{memory + set, sets}, x[place.offset[0] + at.offset[0]],
+      put_term<Terms>(memory.of(int(set)), x[place.offset[0] + at.offset[0]],
                       y[place.offset[1] + at.offset[1]]);
     }
   }
@@ -182,22 +216,23 @@ __global__ void exact_sums_kernel(const T* x, const T* y, Loops<3> kept, Loops<2
   for (std::uint32_t i = threadIdx.x; i < here * count; i += block_threads) {
     const std::uint32_t of = i % here;
     const int word = int(i / here);
-    ExactWord* const from = memory + word * sets + of * grid.sets;
+    const std::uint32_t begin = of * grid.sets;
     ExactWord sum = 0;
-    for (std::uint32_t k = 0; k < grid.sets; ++k)
-      sum = has_marks<T, Terms>(word) ? sum | from[k] : sum + from[k];
-    from[0] = sum;
+    for (std::uint32_t k = begin; k < begin + grid.sets; ++k) {
+      const ExactWord part = memory.of(int(k))[word];
+      sum = has_marks<T, Terms>(word) ? sum | part : sum + part;
+    }
+    memory.of(int(begin))[word] = sum;
     if (words == nullptr || sum == 0) continue;
-    const SharedPut put{words + kept.at(first + of).offset[2] * count, 1};
-    if (has_marks<T, Terms>(word)) put.mark(word, sum);
-    else put.add(word, sum);
+    using Word = unsigned long long;
+    auto* const out = reinterpret_cast<Word*>(words + kept.at(first + of).offset[2] * count + word);
+    if (has_marks<T, Terms>(word)) atomicOr(out, static_cast<Word>(sum));
+    else atomicAdd(out, static_cast<Word>(sum));
   }
   if (words != nullptr) return;
   __syncthreads();
   if (threadIdx.x >= here) return;
-  ExactWord own[count];
-  for (int i = 0; i < count; ++i) own[i] = memory[i * sets + threadIdx.x * grid.sets];
-  result.put(kept.at(first + threadIdx.x).offset[2], own);
+  result.put(kept.at(first + threadIdx.x).offset[2], memory.of(int(threadIdx.x * grid.sets)));
 }
 
 /// Computes results from the words of sums.
@@ -205,11 +240,12 @@ __global__ void exact_sums_kernel(const T* x, const T* y, Loops<3> kept, Loops<2
 template <ExactTerms Terms, class T, class Result>
 __global__ void exact_results_kernel(const ExactWord* words, index_t step, Loops<2> places,
                                      std::uint32_t results, Result result) {
-  constexpr int count = int(kernels::exact_words<T>(Terms));
-  const std::uint32_t mine = blockIdx.x * blockDim.x + threadIdx.x;
+  constexpr int count = int(kernels::exact_words<T>(Terms)), threads = exact_sets<count>;
+  __shared__ SharedSums<count, threads> memory;
+  const std::uint32_t mine = blockIdx.x * threads + threadIdx.x;
   if (mine >= results) return;
   const auto place = places.at(mine);
-  ExactWord own[count];
+  const SplitWords own = memory.of(int(threadIdx.x));
   for (int i = 0; i < count; ++i) own[i] = words[place.offset[0] + i * step];
   result.put(place.offset[1], own);
 }
@@ -224,8 +260,10 @@ void exact_results(const ExactWord* words, const Shape& strides, index_t step, c
   in_pieces(LoopNest<2>(extents, {&strides, &out}), [&](const LoopNest<2>& piece) {
     const Loops<2> loops(piece);
     const std::uint32_t results = loops.size();
-    launch_steps("exact_sum", exact_results_kernel<Terms, T, Result>, results, 1, words, step,
-                 loops, results, result);
+    constexpr int threads = exact_sets<int(kernels::exact_words<T>(Terms))>;
+    launch("exact_sum", exact_results_kernel<Terms, T, Result>,
+           dim3((results + threads - 1) / threads), dim3(threads), words, step, loops, results,
+           result);
   });
 }
 
