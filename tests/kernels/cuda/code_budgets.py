@@ -26,8 +26,10 @@ ARCHITECTURES = ("80", "90", "100")
 # have 16 bytes in all of its instances. A multiprocessor with 65,536 registers holds one block of
 # 256 threads with 255 registers each, two with 128.
 BUDGETS = {
-    "add_rows_kernel": (32, ""), "combine_kernel": (96, ""), "exact_results_kernel": (64, ""),
-    "exact_sums_kernel": (64, ""), "fused_rows_kernel": (224, "ld"),
+    "add_rows_kernel": (32, ""), "chunk_totals_kernel": (64, ""),
+    "chunk_totals_kernelILi4Ef": (40, "ld"), "combine_kernel": (96, ""),
+    "exact_results_kernel": (64, ""), "exact_sums_kernel": (64, ""),
+    "fused_rows_kernel": (224, "ld"),
     "map_indexed_kernel": (40, ""),
     "map_kernelILb1E": (64, "(?:ld|st)"), "map_kernelILb0E": (64, ""),
     "one_hot_kernel": (24, "st"), "order_keys_kernel": (24, ""),

@@ -77,3 +77,16 @@ TEST_CASE("the launches of a sort depend on the bits of its keys, not on the len
   CHECK(launches(1, 40000) == 2 + 2 + 4);
   CHECK(launches(100, 400) == 2 + 2 + 5);  // seven bits more
 }
+
+TEST_CASE("a long line is summed by as many blocks as it has chunks, in three launches") {
+  const auto line = [](index_t n) {
+    const Tensor<float, 1, Cuda> x({n});
+    x.fill_(1);
+    return x;
+  };
+  const auto x = line(3 * 4096 + 1), shorter = line(3 * 4096);
+  CHECK(testing::launches_of([&] { cumsum(x, dim<0>{}); }) == 3);
+  CHECK(threads_of([&] { cumsum(x, dim<0>{}); }) == (3 + 1 + 4) * 256);
+  CHECK(testing::launches_of([&] { cumsum(shorter, dim<0>{}); }) == 1);
+  CHECK(cumsum(x, dim<0>{}).to(Host{})(3 * 4096) == 3 * 4096 + 1);
+}

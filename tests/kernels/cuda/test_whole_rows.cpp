@@ -267,8 +267,9 @@ TEST_CASE("a class out of range has no loss and is reported") {
   }
 }
 
-TEST_CASE_TEMPLATE("running sums of lines, whatever their length and layout, in both directions", T,
-                   float, half, std::complex<double>, std::uint8_t, bool) {
+TEST_CASE_TEMPLATE("running sums of lines, whole and in chunks, in both directions", T, float, half,
+                   std::complex<double>, std::uint8_t, bool) {
+  using cuda::detail::ChunkLimits;
   using R = std::conditional_t<std::is_same_v<T, bool>, index_t, T>;
   using A = std::conditional_t<is_complex<T>, std::complex<double>, double>;
   for (const index_t n : {0, 1, 31, 32, 33, 1023, 5000}) {
@@ -280,8 +281,9 @@ TEST_CASE_TEMPLATE("running sums of lines, whatever their length and layout, in 
       index_t inner = 1;
       for (int d = dim + 1; d < extents.dims; ++d) inner *= extents[d];
       for (const bool reversed : {false, true}) {
-        const Placed<R> out(place);
+        const Placed<R> out(place), chunked(place);
         running_sums(On<Cuda>{}, x.read(), dim, reversed, out.write());
+        running_sums(On<Cuda>{}, x.read(), dim, reversed, chunked.write(), ChunkLimits{16, 64, 2});
         HostArray<A> expected(values.size);
         HostArray<double> sizes(values.size);
         for (index_t k = 0; k < values.size; ++k) {
@@ -294,16 +296,29 @@ TEST_CASE_TEMPLATE("running sums of lines, whatever their length and layout, in 
           expected[at] = own + (i == last ? A(0) : expected[before]);
           sizes[at] = std::abs(own) + (i == last ? 0 : sizes[before]);
         }
-        index_t wrong = 0;
-        const HostArray<R> found = out.result();
-        for (index_t k = 0; k < values.size; ++k) {
-          if constexpr (is_complex<T>)
-            wrong += !(std::abs(found[k] - expected[k]) <= 1e-13 * sizes[k]);
-          else if constexpr (std::is_integral_v<R>) wrong += found[k] != R(index_t(expected[k]));
-          else wrong += !is_near(found[k], {expected[k], std::abs(expected[k]) + 1e-4 * sizes[k]});
-        }
-        CHECK(wrong == 0);
+        const auto close = [&](const R& found, index_t k) {
+          if constexpr (is_complex<T>) return std::abs(found - expected[k]) <= 1e-13 * sizes[k];
+          else if constexpr (std::is_integral_v<R>) return found == R(index_t(expected[k]));
+          else return is_near(found, {expected[k], std::abs(expected[k]) + 1e-4 * sizes[k]});
+        };
+        HostArray<index_t> all(values.size);
+        for (index_t k = 0; k < values.size; ++k) all[k] = k;
+        CHECK(out.wrong(all, close) == 0);
+        CHECK(chunked.wrong(all, close) == 0);
       }
     });
   }
+}
+
+TEST_CASE("a number that is not finite spreads to later elements only, also across chunks") {
+  constexpr index_t n = 500, at = 250;
+  HostArray<float> elements(n + 9);
+  for (index_t i = 0; i < n; ++i) elements[i] = 1;
+  elements[at] = std::numeric_limits<float>::infinity();
+  const Placed<float> x(Place::of(shape({n})), std::move(elements));
+  running_sums(On<Cuda>{}, x.read(), 0, false, x.write(), {16, 64, 2});  // in place
+  const HostArray<float> sums = x.result();
+  index_t wrong = 0;
+  for (index_t i = 0; i < n; ++i) wrong += i < at ? sums[i] != float(i + 1) : !std::isinf(sums[i]);
+  CHECK(wrong == 0);
 }
