@@ -2,10 +2,11 @@
 """All kernels of the library keep to their registers, use no local memory, access 16 bytes at once
 where that is promised, and do not compare and swap in loops.
 
-usage: code_budgets.py PROGRAM PTXAS
+usage: code_budgets.py PTXAS PROGRAM..
 
-Takes the PTX out of a program that nvcc compiled, assembles it for several architectures, and reads
-what ptxas reports. Runs without a GPU.
+Takes the PTX out of programs that nvcc compiled, assembles it for several architectures, and reads
+what ptxas reports. Of the second program and the ones after it, only kernels that the programs
+before lack are assembled. Runs without a GPU.
 """
 
 import concurrent.futures
@@ -26,10 +27,10 @@ ARCHITECTURES = ("80", "90", "100")
 # have 16 bytes in all of its instances. A multiprocessor with 65,536 registers holds one block of
 # 256 threads with 255 registers each, two with 128.
 BUDGETS = {
-    "add_rows_kernel": (32, ""), "chunk_totals_kernel": (64, ""),
+    "add_rows_kernel": (32, ""), "attention_rows_kernel": (64, ""), "chunk_totals_kernel": (64, ""),
     "chunk_totals_kernelILi4Ef": (40, "ld"), "combine_kernel": (96, ""),
     "exact_results_kernel": (64, ""), "exact_sums_kernel": (64, ""),
-    "fused_rows_kernel": (224, "ld"),
+    "finish_attention_kernel": (48, ""), "fused_rows_kernel": (224, "ld"),
     "map_indexed_kernel": (40, ""),
     "map_kernelILb1E": (64, "(?:ld|st)"), "map_kernelILb0E": (64, ""),
     "one_hot_kernel": (24, "st"), "order_keys_kernel": (24, ""),
@@ -37,7 +38,7 @@ BUDGETS = {
     "11rows_kernel": (48, "ld st"),
     "running_sums_kernel": (64, "st"), "shifted_rows_kernel": (64, ""), "store_addresses": (16, ""),
     "tile_kernel": (80, ""), "tiled_gemm_kernel": (168, ""), "update_kernel": (48, "ld st"),
-    "write_order_kernel": (24, ""),
+    "visit_boxes_kernel": (72, ""), "write_order_kernel": (24, ""),
     "11EmptyKernel": (8, ""), "DeviceRadixSort": (128, ""),  # CUB's
 }
 
@@ -54,6 +55,12 @@ def texts(program):
                 found.append(data[entry + header:entry + header + size].rstrip(b"\0").decode())
             entry += header + size
     return found
+
+
+def without(names, ptx):
+    """The PTX without the kernels whose mangled names contain one of the names."""
+    return re.sub(r"^\.visible \.entry (\w+)\(.*?^}\n\n", lambda kernel: "" if any(
+        name in kernel[1] for name in names) else kernel[0], ptx, flags=re.MULTILINE | re.DOTALL)
 
 
 def kernels(ptx):
@@ -97,12 +104,14 @@ def swapping(code):
             if re.search(r"(?:atom|red)\.\S*cas|(?:atom|red)\.shared\S*64", body)]
 
 
-def main(program, ptxas):
+def main(ptxas, *programs):
     cases = Cases()
-    parts = texts(program)
-    code = {}
-    for part in parts:
-        code.update(kernels(part))
+    parts, code = [], {}
+    for program in programs:
+        known = [name for name in BUDGETS if any(name in kernel for kernel in code)]
+        parts += [ptx for part in texts(program) if kernels(ptx := without(known, part))]
+        for part in parts:
+            code.update(kernels(part))
     unknown = [kernel for kernel in code if not any(name in kernel for name in BUDGETS)]
     cases.check("every kernel has a budget", code and not unknown, unknown)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -142,4 +151,4 @@ def main(program, ptxas):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(*sys.argv[1:]))
