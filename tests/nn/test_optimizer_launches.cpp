@@ -126,6 +126,23 @@ TEST_CASE("parameters share launches if their types and the numbers of their ste
   }
 }
 
+TEST_CASE("gradients of one type are scaled by a launch") {
+  const auto m = requires_grad(Parameters{lines<float>(91), lines<double>(3)});
+  for (int p = 0; p < 91; ++p) give_gradient(m.first[std::size_t(p)], p);
+  for (int p = 0; p < 2; ++p) give_gradient(m.second[std::size_t(p)], p);
+  const double norm = nn::grad_norm(m);
+  const cuda_stand_in::Recording recording;
+  CHECK(nn::clip_grad_norm_(m, 2 * norm) == norm);
+  const auto launches = cleave::testing::calls_of(recording, "cudaLaunchKernelEx");
+  CHECK(nn::clip_grad_norm_(m, 0.5 * norm) == norm);
+  CHECK(cleave::testing::calls_of(recording, "cudaLaunchKernelEx") == 2 * launches + 2);
+  for (int p = 0; p < 91; p += 6) {
+    const auto half = grad(m.first[std::size_t(p)]).to(Host{});
+    for (index_t i = 0; i < half.size(); ++i)
+      CHECK(std::abs(double(half(i)) - 0.5 * slope_of(p, i)) < 1e-6);
+  }
+}
+
 TEST_CASE("gradients that are not contiguous are copied, and wait for the launch of all") {
   constexpr index_t n = 9;
   constexpr int count = 3;

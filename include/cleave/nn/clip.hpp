@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -96,16 +97,26 @@ struct ScaleStep {
   CLEAVE_HOST_DEVICE void operator()(T& g) const { g = T(A(g) * by); }
 };
 
-/// Multiplies the elements of a gradient in place.
+/// Multiplies the elements of all gradients in place. A launch on a GPU scales many gradients.
 template <class Device>
-void scale_gradient(const char* operation, Trained<Device>& p, double by) {
-  p.own_gradient();
-  if (cleave::detail::is_dry()) return;
-  with_real_type(operation, p.gradient.dtype, [&]<class Real>(Real*) {
-    update_elements(kernels::On<Device>{}, operation, ScaleStep<Real>{accumulator_t<Real>(by)},
-                    p.gradient.bytes() / index_t(sizeof(Real)),
-                    static_cast<Real*>(p.gradient.data));
-  });
+void scale_gradients(const char* operation, std::vector<Trained<Device>>& list, double by) {
+  std::tuple<std::vector<std::tuple<index_t, double*>>, std::vector<std::tuple<index_t, float*>>,
+             std::vector<std::tuple<index_t, half*>>, std::vector<std::tuple<index_t, bfloat16*>>>
+      groups;
+  for (Trained<Device>& p : list) {
+    if (!p.has_gradient) continue;
+    p.own_gradient();
+    if (cleave::detail::is_dry()) continue;
+    with_real_type(operation, p.gradient.dtype, [&]<class Real>(Real*) {
+      std::get<std::vector<std::tuple<index_t, Real*>>>(groups).emplace_back(
+          p.gradient.bytes() / index_t(sizeof(Real)), static_cast<Real*>(p.gradient.data));
+    });
+  }
+  const auto scale = [&]<class Real>(const std::vector<std::tuple<index_t, Real*>>& of_type) {
+    update_groups(kernels::On<Device>{}, operation, ScaleStep<Real>{accumulator_t<Real>(by)},
+                  of_type);
+  };
+  std::apply([&](const auto&... of_type) { (scale(of_type), ...); }, groups);
 }
 
 struct Square {
@@ -128,8 +139,8 @@ template <class M>
 double clip_to(const M& m, double max_norm, double norm) {
   const double by = max_norm / (norm + 1e-6);
   if (by >= 1) return norm;
-  for (auto& p : trained_parameters(m))
-    if (p.has_gradient) scale_gradient("clip_grad_norm_", p, by);
+  auto list = trained_parameters(m);
+  scale_gradients("clip_grad_norm_", list, by);
   return norm;
 }
 
@@ -179,8 +190,7 @@ struct GradScaler {
   template <class M, class... W>
   void unscale_(const M& m, const W&... world) {
     auto list = trained_parameters(m);
-    for (auto& p : list)
-      if (p.has_gradient) detail::scale_gradient("unscale_", p, 1 / factor());
+    detail::scale_gradients("unscale_", list, 1 / factor());
     is_finite = detail::sum_over_gradients("unscale_", list, detail::NotFinite{}, world...) == 0;
   }
 

@@ -1,6 +1,9 @@
 // One pass over contiguous arrays of equal length on the host, some of which are updated.
 #pragma once
 
+#include <tuple>
+#include <vector>
+
 #include <cleave/kernels/strided.hpp>
 
 namespace cleave::inline v0::kernels {
@@ -18,6 +21,17 @@ void update_elements(On<Host>, const char*, const Step& step, index_t n, T* __re
     const Step own = step;  // in registers: no array overlaps it
     for (index_t i = 0; i < n; ++i) own(arrays[i]...);
   }
+}
+
+/// The same for many groups of arrays.
+/// @param groups  the number of elements of a group's arrays, and the arrays
+template <class Step, class... T>
+void update_groups(On<Host>, const char* operation, const Step& step,
+                   const std::vector<std::tuple<index_t, T*...>>& groups) {
+  for (const auto& group : groups)
+    std::apply([&](index_t n,
+                   T*... arrays) { update_elements(On<Host>{}, operation, step, n, arrays...); },
+               group);
 }
 
 /// *sum += f(element), over n contiguous elements.
