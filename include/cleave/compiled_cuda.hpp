@@ -90,6 +90,13 @@ CLEAVE_PRODUCT_OF(double);
 CLEAVE_PRODUCT_OF(std::complex<float>);
 CLEAVE_PRODUCT_OF(std::complex<double>);
 #undef CLEAVE_PRODUCT_OF
+#define CLEAVE_PRODUCT_AND_BIAS_OF(T)                                                           \
+  template bool gemm_and_bias(const kernels::Matrix<const T>&, const kernels::Matrix<const T>&, \
+                              const kernels::Matrix<T>&, const T*)
+CLEAVE_PRODUCT_AND_BIAS_OF(half);
+CLEAVE_PRODUCT_AND_BIAS_OF(bfloat16);
+CLEAVE_PRODUCT_AND_BIAS_OF(float);
+#undef CLEAVE_PRODUCT_AND_BIAS_OF
 
 }  // namespace cuda::detail
 

@@ -5,6 +5,7 @@
 #include "../kernels/cuda/test_row_launches.cpp"
 #include "../nn/test_optimizer_launches.cpp"
 #include "../ops/attention/test_attention_calls.cpp"
+#include "../ops/products/test_linear_calls.cpp"
 #include "../ops/stencil/test_stencil_launches.cpp"
 #include "../tensor/cuda/test_memory.cpp"
 #include "../tensor/cuda/test_stream_order.cpp"

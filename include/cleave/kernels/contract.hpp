@@ -143,6 +143,24 @@ void multiply_each(On<Device> on, Matrix<const T> x, const Loops& of_x, Matrix<c
 
 }  // namespace detail
 
+/// Whether y = x · w + bias was computed at once: devices that can overload this.
+template <class Device, class T>
+bool gemm_with_bias(On<Device>, const Matrix<const T>&, const Matrix<const T>&, const Matrix<T>&,
+                    const T*) {
+  return false;
+}
+
+/// The array as a matrix whose columns are its last dimension.
+/// @return whether the others merge into rows
+template <class T>
+bool as_rows(const Strided<T>& s, Matrix<T>& m) {
+  const int last = s.extents.dims - 1;
+  detail::Matrices<T> rows{s.data};
+  for (int d = 0; d < last; ++d) rows.rows.add(s.extents[d], s.strides[d]);
+  rows.cols.add(s.extents[last], s.strides[last]);
+  return rows.merge(m);
+}
+
 /// y = x · w, or y += x · w, summed over the letters that y lacks.
 ///
 /// Extents of 1 in x or w repeat along letters of all three arrays. @see gemm on accumulation

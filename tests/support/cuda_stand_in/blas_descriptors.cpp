@@ -70,6 +70,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t opaque,
   switch (name) {
     case CUBLASLT_MATMUL_DESC_TRANSA: return set(descriptor.transpose_a, value, size);
     case CUBLASLT_MATMUL_DESC_TRANSB: return set(descriptor.transpose_b, value, size);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(descriptor.epilogue, value, size);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return set(descriptor.bias, value, size);
     default: return CUBLAS_STATUS_NOT_SUPPORTED;
   }
 }

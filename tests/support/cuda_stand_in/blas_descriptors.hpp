@@ -22,6 +22,8 @@ struct MatmulDescriptor {
   std::int32_t scale;
   std::int32_t transpose_a = CUBLAS_OP_N;
   std::int32_t transpose_b = CUBLAS_OP_N;
+  std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
 };
 
 struct MatmulPreference {

@@ -58,6 +58,17 @@ bool supported(const MatmulDescriptor& descriptor, const MatrixLayout& a, const 
   }
 }
 
+// Of the epilogues only a bias, for floats and 16-bit floats: cublasLt.h 13.0, cublasLtEpilogue_t.
+bool known_epilogue(const MatmulDescriptor& descriptor) {
+  return descriptor.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
+         (descriptor.epilogue == CUBLASLT_EPILOGUE_BIAS && descriptor.scale == CUDA_R_32F);
+}
+
+std::uint64_t alignment_of(const void* address) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(address) | 256;
+  return bits & (~bits + 1);
+}
+
 bool sound(const MatrixLayout& layout) {
   return layout.rows > 0 && layout.cols > 0 && layout.batches > 0 &&
          layout.leading >= std::int64_t(layout.rows) && bytes_of(cudaDataType(layout.type)) > 0;
@@ -84,7 +95,7 @@ cudaError_t describe(const MatmulDescriptor& descriptor, const MatrixLayout& a,
                      const MatrixLayout& b, const MatrixLayout& d, Product& product) {
   if (!sound(a) || !sound(b) || !sound(d)) return cudaErrorInvalidValue;
   if (!supported(descriptor, a, b, d) || !is_known(descriptor.transpose_a) ||
-      !is_known(descriptor.transpose_b))
+      !is_known(descriptor.transpose_b) || !known_epilogue(descriptor))
     return cudaErrorNotSupported;
   const bool ta = is_transposed(descriptor.transpose_a), tb = is_transposed(descriptor.transpose_b);
   product.m = std::int64_t(ta ? a.cols : a.rows);
@@ -162,6 +173,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     result.workspaceSize = std::min<std::size_t>(preference.workspace, max_workspace);
     result.algo.data[5] = result.workspaceSize;
     result.algo.data[6] = rounds;
+    // cublasLt.h 13.0, CUBLASLT_MATMUL_DESC_BIAS_POINTER: its alignment counts here.
+    result.algo.data[7] = alignment_of(descriptor_of(operation).bias);
     result.state = CUBLAS_STATUS_SUCCESS;
     result.wavesCount = 1;
     *returned = 1;
@@ -180,7 +193,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   const MatmulDescriptor& descriptor = descriptor_of(operation);
   const MatrixLayout layouts[] = {layout_of(a_layout), layout_of(b_layout), layout_of(d_layout)};
   const cudaError_t wrong = describe(descriptor, layouts[0], layouts[1], layouts[2], product);
-  const std::string text = text_of(product);
+  const bool biased = descriptor.epilogue == CUBLASLT_EPILOGUE_BIAS;
+  const std::string text = text_of(product) + (biased ? " and a bias" : "");
   return status_of(
       entry("cublasLtMatmul", {.stream = stream_handle, .detail = text}, [&](Context& context) {
         CUstream_st* stream = context.stream(stream_handle);
@@ -198,6 +212,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
         for (int i = 0; i < 4; ++i)
           if (reinterpret_cast<std::uintptr_t>(bases[i]) % algorithm->data[1 + i] != 0)
             return cudaErrorInvalidValue;
+        if (biased) {
+          product.bias = descriptor.bias;
+          if (product.bias == nullptr || alignment_of(product.bias) < algorithm->data[7] ||
+              product.batches > 1)
+            return cudaErrorInvalidValue;
+        }
         const std::size_t needed = algorithm->data[5];
         if (needed > workspace_bytes || (needed > 0 && workspace == nullptr))
           return cudaErrorInvalidValue;
@@ -216,6 +236,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                const Operand* operands[] = {&product.a, &product.b, &product.d};
                for (int i = 0; i < 3; ++i)
                  if (!machine.check_usable(what, operands[i]->base, span_bytes(layouts[i]))) return;
+               const std::size_t bias_bytes = std::size_t(product.m) * bytes_of(product.d.type);
+               if (biased && !machine.check_usable(what, product.bias, bias_bytes)) return;
                if (needed > 0) {
                  if (!machine.check_usable(what, workspace, needed)) return;
                  poison(workspace, needed);

@@ -118,6 +118,7 @@ void compute_as(const Product& p) {
       for (std::int64_t j = 0; j < p.n; ++j) {
         const std::int64_t at = p.d.offset(batch, i, j);
         if (p.add) sums[std::size_t(j)] += load<Number>(p.d.type, p.d.base, at);
+        if (p.bias != nullptr) sums[std::size_t(j)] += load<Number>(p.d.type, p.bias, i);
         store(p.d.type, p.d.base, at, sums[std::size_t(j)]);
       }
     }

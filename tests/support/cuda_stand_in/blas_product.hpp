@@ -26,6 +26,7 @@ struct Operand {
 struct Product {
   std::int64_t m = 0, n = 0, k = 0, batches = 1;
   Operand a, b, d;
+  const void* bias = nullptr;  ///< as many elements as D has rows, added to each column
   cudaDataType scale{};
   bool add = false;    ///< to D, which is rounded once
   bool tf32 = false;   ///< operands lose the last 13 bits of their mantissas

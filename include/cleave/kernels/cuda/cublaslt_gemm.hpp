@@ -1,4 +1,5 @@
-// C = A · B or C += A · B through cuBLASLt, for 16-bit floats, float, double and complex numbers.
+// C = A · B, C += A · B or C = A · B + bias through cuBLASLt, for 16-bit floats, float, double and
+// complex numbers.
 //
 // cuBLASLt is column-major, and a row-major matrix is its own transpose in column-major order:
 // cuBLASLt computes C^T = B^T · A^T, without copies. Sums and partial sums of 16-bit floats are
@@ -94,12 +95,13 @@ struct LtProduct {
   cudaDataType scale{};
   cublasComputeType_t compute{};
   std::int32_t batches = 1;
+  std::uint32_t bias_alignment = 0;  ///< of the bias, in bytes; 0: there is none
   LtOperand first{}, second{}, result{};
 
   friend bool operator==(const LtProduct&, const LtProduct&) = default;
 
   std::size_t hash() const {
-    std::uint64_t h = std::uint64_t(type) * 31 + std::uint64_t(compute);
+    std::uint64_t h = std::uint64_t(type) * 31 + std::uint64_t(compute) + bias_alignment;
     for (const LtOperand* o : {&first, &second, &result})
       for (const index_t value : {o->rows, o->cols, o->leading, o->batch_stride,
                                   index_t(o->alignment) * 2 + o->transposed, index_t(batches)})
@@ -131,21 +133,27 @@ using LtOwned = std::unique_ptr<Opaque, LtDestroy>;
 /// A product that is ready to be launched.
 class LtPlan {
  public:
-  /// @throws Error if cuBLASLt cannot compute it
-  LtPlan(cublasLtHandle_t handle, const LtProduct& product)
+  /// @throws Error if cuBLASLt cannot compute it, unless a bias is to be added
+  LtPlan(cublasLtHandle_t handle, const LtProduct& product, const void* bias)
       : product_(product),
         operation_(describe_operation(product)),
         first_(lay_out(product, product.first)),
         second_(lay_out(product, product.second)),
         result_(lay_out(product, product.result)) {
+    if (bias != nullptr) add_bias(bias);
     choose(handle);
   }
 
   const LtProduct& product() const { return product_; }
 
-  /// Enqueues the product on the current stream. @param add  whether it is added to the result
-  void run(cublasLtHandle_t handle, const void* first, const void* second, void* result,
-           bool add) const {
+  /// Enqueues the product on the current stream.
+  /// @param add   whether it is added to the result
+  /// @param bias  added to every column; null without one
+  /// @return whether cuBLASLt can add the bias; if not, nothing was enqueued
+  bool run(cublasLtHandle_t handle, const void* first, const void* second, void* result, bool add,
+           const void* bias) const {
+    if (!supported_) return false;
+    if (bias != nullptr) point_to_bias(bias);
     const std::shared_ptr<void> workspace = allocate_bytes(Cuda{}, workspace_);
     static constexpr double one_double[] = {1, 0}, zero_double[] = {0, 0};  // and complex numbers
     static constexpr float one_float[] = {1, 0};
@@ -156,6 +164,7 @@ class LtPlan {
                                   second_.get(), add ? one : zero, result, result_.get(), result,
                                   result_.get(), &algorithm_, workspace.get(), workspace_,
                                   current_stream().get()));
+    return true;
   }
 
  private:
@@ -176,6 +185,19 @@ class LtPlan {
     transpose(CUBLASLT_MATMUL_DESC_TRANSA, product.first);
     transpose(CUBLASLT_MATMUL_DESC_TRANSB, product.second);
     return operation;
+  }
+
+  void point_to_bias(const void* bias) const {
+    check_cublaslt(cublasLtMatmulDescSetAttribute(
+        operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
+  }
+
+  /// A bias that is aligned as this one, which also determines the algorithm.
+  void add_bias(const void* bias) const {
+    const std::uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    check_cublaslt(cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                  &epilogue, sizeof(epilogue)));
+    point_to_bias(bias);
   }
 
   static Layout lay_out(const LtProduct& product, const LtOperand& operand) {
@@ -210,10 +232,13 @@ class LtPlan {
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product_.result.alignment);
     cublasLtMatmulHeuristicResult_t best{};
     int found = 0;
-    product_.check(cublasLtMatmulAlgoGetHeuristic(handle, operation_.get(), first_.get(),
-                                                  second_.get(), result_.get(), result_.get(), made,
-                                                  1, &best, &found));
-    product_.check(found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : best.state);
+    cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle, operation_.get(), first_.get(), second_.get(),
+                                       result_.get(), result_.get(), made, 1, &best, &found);
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : best.state;
+    supported_ = product_.bias_alignment == 0 || status != CUBLAS_STATUS_NOT_SUPPORTED;
+    if (supported_) product_.check(status);
     algorithm_ = best.algo;
     workspace_ = best.workspaceSize;
   }
@@ -223,6 +248,7 @@ class LtPlan {
   Layout first_, second_, result_;
   cublasLtMatmulAlgo_t algorithm_{};
   std::size_t workspace_ = 0;
+  bool supported_ = true;
 };
 
 /// The cuBLASLt handle and plans of a thread on one device.
@@ -233,12 +259,12 @@ class LtContext {
   LtContext& operator=(const LtContext&) = delete;
   ~LtContext() { cublasLtDestroy(handle_); }
 
-  void run(const LtProduct& product, const void* first, const void* second, void* result,
-           bool add) {
+  bool run(const LtProduct& product, const void* first, const void* second, void* result, bool add,
+           const void* bias) {
     std::unique_ptr<LtPlan>& plan = plans_[product.hash() % plans_.size()];
     if (plan == nullptr || !(plan->product() == product))
-      plan = std::make_unique<LtPlan>(handle_, product);
-    plan->run(handle_, first, second, result, add);
+      plan = std::make_unique<LtPlan>(handle_, product, bias);
+    return plan->run(handle_, first, second, result, add, bias);
   }
 
  private:
@@ -246,12 +272,14 @@ class LtContext {
   std::array<std::unique_ptr<LtPlan>, 256> plans_;  ///< direct-mapped cache by hash
 };
 
-/// Computes C if cuBLASLt can use all operands in place.
-/// @pre no extent is 0, at most `max_batches` matrices
-/// @return whether it was computed; if not, an operand has to be packed
+/// Computes C if cuBLASLt can use all operands in place, and add the bias to its rows.
+/// @param bias  as many elements as C has columns; null without one
+/// @pre no extent is 0, at most `max_batches` matrices; one, and not `add`, with a bias
+/// @return whether it was computed; if not, an operand has to be packed, or the bias added later
 template <class T>
 bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
-                   const kernels::Matrix<T>& c, const kernels::Batches& batches, bool add) {
+                   const kernels::Matrix<T>& c, const kernels::Batches& batches, bool add,
+                   const T* bias = nullptr) {
   LtProduct product;
   product.type = cuda_type<T>();
   product.scale = cuda_type<accumulator_t<T>>();
@@ -263,8 +291,11 @@ bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
       !describe(a, batches.a_stride, batches.count, product.second) ||
       !describe(c, batches.c_stride, batches.count, product.result) || product.result.transposed)
     return false;
-  of_current_device<LtContext>("matmul").run(product, b.data, a.data, c.data, add);
-  return true;
+  if (bias != nullptr) {
+    const auto address = reinterpret_cast<std::uintptr_t>(bias) | 256;
+    product.bias_alignment = std::uint32_t(address & (~address + 1));
+  }
+  return of_current_device<LtContext>("matmul").run(product, b.data, a.data, c.data, add, bias);
 }
 
 }  // namespace detail

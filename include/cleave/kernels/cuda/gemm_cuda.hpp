@@ -17,6 +17,10 @@ template <class T>
 void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
                    const kernels::Matrix<T>& c, const kernels::Batches& batches, bool add);
 
+template <class T>
+bool gemm_and_bias(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
+                   const kernels::Matrix<T>& c, const T* bias);
+
 /// The same for any type of equal kind and size: `long` and `long long` are the same integers.
 template <class T>
 void gemm_elements(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
@@ -61,6 +65,19 @@ template <class T>
 void gemm_batched(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
                   const Batches& batches, bool add = false) {
   cuda::detail::gemm_elements(a, b, c, batches, add);
+}
+
+/// Writes A · B + bias to C in one launch, if cuBLASLt can: of floats that it reads and writes in
+/// place. 16-bit floats are rounded once.
+///
+/// @param bias  [n], contiguous; added to every row
+/// @return whether C was written
+template <class T>
+bool gemm_with_bias(On<Cuda>, const Matrix<const T>& a, const Matrix<const T>& b,
+                    const Matrix<T>& c, const T* bias) {
+  if constexpr (std::is_same_v<accumulator_t<T>, float>)
+    return cuda::detail::gemm_and_bias(a, b, c, bias);
+  else return false;
 }
 
 }  // namespace kernels

@@ -102,6 +102,13 @@ void gemm_matrices(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
   }
 }
 
+template <class T>
+bool gemm_and_bias(const kernels::Matrix<const T>& a, const kernels::Matrix<const T>& b,
+                   const kernels::Matrix<T>& c, const T* bias) {
+  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return false;
+  return cublaslt_gemm(a, b, c, kernels::Batches{}, false, bias);
+}
+
 }  // namespace cuda::detail
 
 }  // namespace cleave::inline v0

@@ -79,8 +79,14 @@ struct Linear {
   static void kernel(const auto& on, const Task& task, const kernels::Strided<T>& y,
                      const kernels::Strided<const T>& x, const kernels::Strided<const T>& weight,
                      const kernels::Strided<const T>& bias) {
+    const bool adds = cleave::detail::adds_bias(task, x.extents.dims - 1);
+    kernels::Matrix<const T> rows;
+    kernels::Matrix<T> results;
+    if (adds && bias.strides[0] == 1 && as_rows(x, rows) && as_rows(y, results) &&
+        gemm_with_bias(on, rows, transposed(as_matrix(weight)), results, bias.data))
+      return;
     contract(on, letters_of(x.extents.dims), y, x, weight);
-    if (!cleave::detail::adds_bias(task, x.extents.dims - 1)) return;
+    if (!adds) return;
     Shape along_rows = Shape::filled(y.extents.dims, 0);
     along_rows[y.extents.dims - 1] = bias.strides[0];
     cleave::detail::add_repeated(on, y, bias.data, along_rows);
