@@ -9,6 +9,7 @@
 #include "../ops/indices/test_gather_scatter.cpp"
 #include "../ops/indices/test_one_hot.cpp"
 #include "../ops/products/test_contraction_panels.cpp"
+#include "../ops/products/test_linear.cpp"
 #include "../ops/products/test_matmul.cpp"
 #include "../ops/products/test_matmul_two_axes.cpp"
 #include "../ops/redistribution/test_reduce_partials.cpp"

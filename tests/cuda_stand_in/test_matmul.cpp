@@ -107,6 +107,41 @@ TEST_CASE("descriptors that do not fit together are refused") {
                                        sizeof(wide)) == CUBLAS_STATUS_INVALID_VALUE);
 }
 
+TEST_CASE("a bias is added to each column, and aligned as when the algorithm was chosen") {
+  const Fresh fresh;
+  Square s;
+  const auto use = [&](cublasLtEpilogue_t epilogue, const float* bias) {
+    const std::uint32_t number = epilogue;
+    CHECK_BLAS(cublasLtMatmulDescSetAttribute(s.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &number,
+                                              sizeof(number)));
+    CHECK_BLAS(cublasLtMatmulDescSetAttribute(s.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                              sizeof(bias)));
+  };
+  const std::vector<float> elements = {0.5f, -1, 2, 4, 8, 16};
+  const Array<float> bias(elements);
+  use(CUBLASLT_EPILOGUE_GELU, bias.data);
+  CHECK(s.refusal() == "CUBLAS_STATUS_NOT_SUPPORTED");
+  use(CUBLASLT_EPILOGUE_BIAS, bias.data);
+  const auto algorithm = s.chosen().algo;
+  CHECK(s.product(algorithm) == "CUBLAS_STATUS_SUCCESS");  // of zeros
+  const std::vector<float> results = s.data.read(s.stream);
+  for (std::size_t i = 0; i < 16; ++i) CHECK(results[32 + i] == elements[i % 4]);
+
+  use(CUBLASLT_EPILOGUE_BIAS, nullptr);
+  CHECK(s.product(algorithm) == "CUBLAS_STATUS_INVALID_VALUE");
+  use(CUBLASLT_EPILOGUE_BIAS, bias.data + 1);
+  CHECK(s.product(algorithm) == "CUBLAS_STATUS_INVALID_VALUE");
+  CHECK(s.product(s.chosen().algo) == "CUBLAS_STATUS_SUCCESS");
+  CHECK_CUDA(cudaStreamSynchronize(s.stream));
+  use(CUBLASLT_EPILOGUE_BIAS, bias.data + 64);
+  CHECK(s.product(algorithm) == "CUBLAS_STATUS_SUCCESS");
+  CHECK_ERROR(cudaStreamSynchronize(s.stream), cudaErrorIllegalAddress);
+  CHECK(take_faults() ==
+        "a matrix product of 4x4x4 and a bias touches memory that is freed or, in its stream, not "
+        "yet allocated\n");
+  reset();
+}
+
 TEST_CASE("a product runs in the order of its stream, and fails on unallocated memory") {
   const Fresh fresh;
   {

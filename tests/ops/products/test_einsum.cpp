@@ -5,7 +5,6 @@
 
 #include <cleave/comm/trace.hpp>
 #include <cleave/ops/products/einsum.hpp>
-#include <cleave/ops/products/linear.hpp>
 #include <cleave/ops/products/matmul.hpp>
 
 #include "../placed.hpp"
@@ -100,30 +99,5 @@ TEST_CASE("a sharded batch is multiplied without communication") {
     const auto scores = einsum("bhid,bhjd->bhij"_ein, q, k);
     static_assert(std::is_same_v<decltype(scores)::placements_type, P>);
     CHECK(trace.events().empty());
-  });
-}
-
-TEST_CASE("a linear layer adds its bias once where features are sharded, also if there are none") {
-  on_ranks({1, 2, 4}, [](World& world) {
-    const auto mesh = init_device_mesh<tp>(world, {world.size()}, TestDevice{});
-    for (const index_t features : {6, 0}) {
-      const auto x =
-          placed<double, Placements<Shard<1>>>(mesh, std::array<index_t, 2>{3, features}, 0);
-      const auto weight =
-          placed<double, Placements<Shard<1>>>(mesh, std::array<index_t, 2>{5, features}, 1);
-      const auto bias = placed<double, Placements<Replicate>>(mesh, std::array<index_t, 1>{5}, 2);
-      CommTrace trace(world);
-      const auto y = linear(x, weight, bias);
-      static_assert(std::is_same_v<decltype(y)::placements_type, Placements<Partial<Sum>>>);
-      CHECK(trace.events().empty());
-      const Array<double> rows = expected(x, 0), columns = expected(weight, 1);
-      const Array<double> b = expected(bias, 2);
-      check_equal(y, array_of<double>({3, 5}, [&](const naive::Indices& i) {
-                    double sum = b.at({i[1]});
-                    for (index_t k = 0; k < features; ++k)
-                      sum += rows.at({i[0], k}) * columns.at({i[1], k});
-                    return sum;
-                  }));
-    }
   });
 }

@@ -58,10 +58,11 @@ bool supported(const MatmulDescriptor& descriptor, const MatrixLayout& a, const 
   }
 }
 
-// Of the epilogues only a bias, for floats and 16-bit floats: cublasLt.h 13.0, cublasLtEpilogue_t.
-bool known_epilogue(const MatmulDescriptor& descriptor) {
+// cublasLtEpilogue_t (cublasLt.h 13.0): only a bias of one product of floats or 16-bit floats.
+bool known_epilogue(const MatmulDescriptor& descriptor, std::int64_t batches) {
   return descriptor.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
-         (descriptor.epilogue == CUBLASLT_EPILOGUE_BIAS && descriptor.scale == CUDA_R_32F);
+         (descriptor.epilogue == CUBLASLT_EPILOGUE_BIAS && descriptor.scale == CUDA_R_32F &&
+          batches == 1);
 }
 
 std::uint64_t alignment_of(const void* address) {
@@ -95,7 +96,7 @@ cudaError_t describe(const MatmulDescriptor& descriptor, const MatrixLayout& a,
                      const MatrixLayout& b, const MatrixLayout& d, Product& product) {
   if (!sound(a) || !sound(b) || !sound(d)) return cudaErrorInvalidValue;
   if (!supported(descriptor, a, b, d) || !is_known(descriptor.transpose_a) ||
-      !is_known(descriptor.transpose_b) || !known_epilogue(descriptor))
+      !is_known(descriptor.transpose_b) || !known_epilogue(descriptor, d.batches))
     return cudaErrorNotSupported;
   const bool ta = is_transposed(descriptor.transpose_a), tb = is_transposed(descriptor.transpose_b);
   product.m = std::int64_t(ta ? a.cols : a.rows);
@@ -214,8 +215,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
             return cudaErrorInvalidValue;
         if (biased) {
           product.bias = descriptor.bias;
-          if (product.bias == nullptr || alignment_of(product.bias) < algorithm->data[7] ||
-              product.batches > 1)
+          if (product.bias == nullptr || alignment_of(product.bias) < algorithm->data[7])
             return cudaErrorInvalidValue;
         }
         const std::size_t needed = algorithm->data[5];
