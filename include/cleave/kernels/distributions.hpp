@@ -125,6 +125,12 @@ struct WholeNumbers {
   }
 };
 
+/// Exponential with a positive rate, by inversion.
+CLEAVE_HOST_DEVICE inline double exponential(const Philox::Counter& bits, double rate) {
+  const double u = 1 - unit_interval<double>(bits[0], bits[1]);  // in (0, 1]
+  return -portable_log(u) / rate;
+}
+
 /// One with a given probability, else zero.
 template <class T>
 struct Bernoulli {

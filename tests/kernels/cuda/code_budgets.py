@@ -28,7 +28,8 @@ ARCHITECTURES = ("80", "90", "100")
 # 256 threads with 255 registers each, two with 128.
 BUDGETS = {
     "add_rows_kernel": (32, ""), "attention_rows_kernel": (64, ""), "chunk_totals_kernel": (64, ""),
-    "chunk_totals_kernelILi4Ef": (40, "ld"), "combine_kernel": (96, ""),
+    "chunk_totals_kernelILi4Ef": (40, "ld"), "check_draws_kernel": (24, ""),
+    "combine_kernel": (96, ""), "draw_categories_kernel": (40, ""), "draw_times_kernel": (40, ""),
     "exact_results_kernel": (64, ""), "exact_sums_kernel": (64, ""),
     "finish_attention_kernel": (48, ""), "fused_rows_kernel": (224, "ld"),
     "map_indexed_kernel": (40, ""),
@@ -38,7 +39,8 @@ BUDGETS = {
     "11rows_kernel": (48, "ld st"),
     "running_sums_kernel": (64, "st"), "shifted_rows_kernel": (64, ""), "store_addresses": (16, ""),
     "tile_kernel": (80, ""), "tiled_gemm_kernel": (168, ""), "update_kernel": (48, "ld st"),
-    "visit_boxes_kernel": (72, ""), "write_order_kernel": (24, ""),
+    "visit_boxes_kernel": (72, ""), "weight_sums_kernel": (56, "ld"),
+    "write_order_kernel": (24, ""),
     "11EmptyKernel": (8, ""), "DeviceRadixSort": (128, ""),  # CUB's
 }
 

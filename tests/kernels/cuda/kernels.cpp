@@ -7,6 +7,7 @@
 #include "test_loops.cpp"
 #include "test_map_elements.cpp"
 #include "test_map_indexed.cpp"
+#include "test_multinomial_rows.cpp"
 #include "test_one_hot_rows.cpp"
 #include "test_ordered_indices.cpp"
 #include "test_reduce_dims.cpp"

@@ -90,3 +90,21 @@ TEST_CASE("a long line is summed by as many blocks as it has chunks, in three la
   CHECK(testing::launches_of([&] { cumsum(shorter, dim<0>{}); }) == 1);
   CHECK(cumsum(x, dim<0>{}).to(Host{})(3 * 4096) == 3 * 4096 + 1);
 }
+
+TEST_CASE("categories are drawn without a copy to the host, or a wait for it") {
+  const auto calls = [](index_t n, bool replacement) {
+    const Tensor<float, 2, Cuda> weights({2, n});
+    weights.fill_(1);
+    RandomState state;
+    const cuda_stand_in::Recording recording;
+    multinomial(weights, 3, state, replacement);
+    CHECK(testing::calls_of(recording, "cudaMemcpyAsync") == 0);
+    CHECK(testing::calls_of(recording, "Synchronize") == 0);
+    return testing::calls_of(recording, "cudaLaunchKernelEx");
+  };
+  CHECK(calls(32, true) == 2);  // a level of sums, and the draws
+  CHECK(calls(33, true) == 3);
+  CHECK(calls(32 * 32 + 1, true) == 4);
+  CHECK(calls(20, false) ==
+        2 + 1 + 1 + 2);  // variates and check; keys, two sorts of a block, indices
+}

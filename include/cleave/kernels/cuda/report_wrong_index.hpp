@@ -1,4 +1,4 @@
-// How a kernel reports an out-of-range index to the host.
+// How a kernel reports a wrong index or row to the host.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,25 +9,34 @@
 
 namespace cleave::inline v0::cuda::detail {
 
+/// Reports the wrong indices or rows of a call.
+struct WrongIndexReport {
+  const IndexedCall* call;
+  WrongIndex* place;
+
+  explicit WrongIndexReport(const IndexedCall& of)
+      : call(remember(of)), place(wrong_index_of_thread()) {}
+
+  __device__ void operator()(index_t index) const {
+    // one 16-byte access, which the host cannot see partially (CUDA programming guide 13, "Mapped
+    // Memory")
+    *reinterpret_cast<ulonglong2*>(place) = make_ulonglong2(
+        reinterpret_cast<unsigned long long>(call), static_cast<unsigned long long>(index));
+  }
+};
+
 /// Checks indices in a kernel.
 struct IndexCheck {
   kernels::RowRange range;
-  const IndexedCall* call;
-  WrongIndex* report;
+  WrongIndexReport report;
 
   explicit IndexCheck(const kernels::RowRange& of)
-      : range(of),
-        call(remember({of.operation, of.total - of.shift, of.shift})),
-        report(wrong_index_of_thread()) {}
+      : range(of), report({of.operation, of.total - of.shift, of.shift}) {}
 
   /// Whether the index is in range; reports it if not.
   __device__ bool operator()(index_t index) const {
-    if (range.has(index)) return true;
-    // one 16-byte access, which the host cannot see partially (CUDA programming guide 13, "Mapped
-    // Memory")
-    *reinterpret_cast<ulonglong2*>(report) = make_ulonglong2(
-        reinterpret_cast<unsigned long long>(call), static_cast<unsigned long long>(index));
-    return false;
+    if (!range.has(index)) report(index);
+    return range.has(index);
   }
 };
 

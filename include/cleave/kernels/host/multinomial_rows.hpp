@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include <cleave/core/dtype.hpp>
 #include <cleave/kernels/distributions.hpp>
 #include <cleave/kernels/strided.hpp>
+#include <cleave/kernels/weight_sums.hpp>
 
 namespace cleave::inline v0::kernels {
 
@@ -22,7 +22,7 @@ inline std::string wrong_weights(const std::vector<double>& weights, index_t dra
                                  bool replacement) {
   index_t positive = 0;
   for (const double weight : weights) {
-    if (!(weight >= 0) || !std::isfinite(weight))
+    if (!is_weight(weight))
       return "a weight is " + std::to_string(weight) + "; weights must be finite and not negative";
     positive += weight > 0;
   }
@@ -32,23 +32,24 @@ inline std::string wrong_weights(const std::vector<double>& weights, index_t dra
 }
 
 /// Draws by inversion: each uniform number selects the category whose part of the sum contains it.
+/// @see WeightSums
 /// @param first  index of the row's first draw
 template <class Out>
 void draw_with_replacement(const std::vector<double>& weights, index_t draws, index_t first,
                            const RandomState& state, const Out& out) {
-  std::vector<double> sums;
-  double sum = 0;
-  index_t last = 0;
-  for (std::size_t j = 0; j < weights.size(); ++j) {
-    sum += weights[j];
-    sums.push_back(sum);
-    if (weights[j] > 0) last = index_t(j);
+  const WeightSums levels(index_t(weights.size()));
+  std::vector<double> sums(std::size_t(levels.start(0)));
+  const double* below = weights.data();
+  for (int level = 1; level <= levels.top(); ++level) {
+    double* const to = sums.data() + levels.start(level);
+    const index_t count = levels.size(level - 1);
+    for (index_t i = 0; i < count; ++i) to[i / WeightSums::group] += below[i];
+    below = to;
   }
+  const auto weight = [&](index_t j) { return weights[std::size_t(j)]; };
   for (index_t k = 0; k < draws; ++k) {
     const auto bits = state.bits(first + k);
-    const double at = unit_interval<double>(bits[0], bits[1]) * sum;
-    const auto category = std::upper_bound(sums.begin(), sums.end(), at) - sums.begin();
-    out(k, std::min(index_t(category), last));  // rounding may reach the end
+    out(k, levels.find(sums.data(), weight, unit_interval<double>(bits[0], bits[1])));
   }
 }
 
@@ -62,9 +63,7 @@ void draw_without_replacement(const std::vector<double>& weights, index_t draws,
   std::vector<std::pair<double, index_t>> times;
   for (std::size_t j = 0; j < weights.size(); ++j) {
     if (!(weights[j] > 0)) continue;
-    const auto bits = state.bits(first + index_t(j));
-    const double u = 1 - unit_interval<double>(bits[0], bits[1]);  // in (0, 1]
-    times.emplace_back(-portable_log(u) / weights[j], index_t(j));
+    times.emplace_back(exponential(state.bits(first + index_t(j)), weights[j]), index_t(j));
   }
   std::partial_sort(times.begin(), times.begin() + draws, times.end());
   for (index_t k = 0; k < draws; ++k) out(k, times[std::size_t(k)].second);

@@ -85,11 +85,12 @@ constexpr void require_draws(const X& weights, index_t count, bool replacement) 
 /// order of drawing.
 ///
 /// @collective as `dropout`; if the categories are sharded, one redistribution of the weights
-/// @cost       per row of n weights, n + count log n steps with replacement, else n log count. For
-///             a GPU the host draws: weights are copied to the host, the result back
+/// @cost       per row of n weights, n + count log n steps with replacement, else n log count. On a
+///             GPU @see kernels::multinomial_rows
 /// @throws Error if count is negative or, without replacement, exceeds the number of categories. On
 ///               the ranks that hold the row: if fewer categories than draws have a positive weight
-///               (with replacement: none has), or a weight is negative, infinite or NaN
+///               (with replacement: none has), or a weight is negative, infinite or NaN; on a GPU
+///               at the next wait for the device
 template <class... R, AnyTensor X>
 constexpr auto multinomial(const X& weights, index_t count, bool replacement = false) {
   detail::require_draws(weights, count, replacement);

@@ -1,4 +1,4 @@
-// Reports of out-of-range indices from kernels to the host.
+// Reports of out-of-range indices, and of rows with invalid elements, from kernels to the host.
 //
 // A kernel cannot throw, and the host does not wait for it: the kernel writes the index to pinned
 // host memory, which the next wait on the host checks.
@@ -21,11 +21,13 @@
 
 namespace cleave::inline v0::cuda::detail {
 
-/// A call whose indices kernels check.
+/// A call whose indices or rows kernels check.
 struct IndexedCall {
   const char* operation;  ///< the user's call: a string literal
   index_t extent;         ///< valid indices are in [0, extent)
   index_t shift;          ///< by how much an index that is too large in a kernel exceeds the user's
+  /// What is wrong with the row of the index: a string literal; null: the index is out of range.
+  const char* fault = nullptr;
 
   friend bool operator==(const IndexedCall&, const IndexedCall&) = default;
 };
@@ -49,10 +51,10 @@ inline const IndexedCall* remember(const IndexedCall& call) {
   return recent[next++ % recent.size()] = remember_for_all(call);
 }
 
-/// An out-of-range index found by a kernel. Written by one access, so that the host sees all or
+/// A wrong index found by a kernel. Written by one access, so that the host sees all or
 /// nothing of it; the last write counts.
 struct alignas(16) WrongIndex {
-  const IndexedCall* call = nullptr;  ///< null: no index was out of range
+  const IndexedCall* call = nullptr;  ///< null: no index was wrong
   index_t index = 0;
 };
 
@@ -121,12 +123,14 @@ inline WrongIndex* wrong_index_of_thread() {
   return place;
 }
 
-/// @throws Error, once, if a kernel that has run has found an index out of range
+/// @throws Error, once, if a kernel that has run has found a wrong index
 inline void verify_indices() {
   WrongIndex* const place = WrongIndexOfThread::get().place;
   if (place == nullptr) return;
   const IndexedCall* const call = std::atomic_ref(place->call).exchange(nullptr);
   if (call == nullptr) return;
+  if (call->fault != nullptr)
+    throw Error(call->operation, "row " + std::to_string(place->index) + ": " + call->fault);
   const index_t index = place->index < 0 ? place->index : place->index - call->shift;
   throw Error(call->operation, "index " + std::to_string(index) + " is not in [0, " +
                                    std::to_string(call->extent) + ")");
