@@ -100,20 +100,25 @@ class RowTeam {
   /// @param zero  the identity of `combine`
   template <class A, class F>
   __device__ Scanned<A> scan(const A& value, const A& zero, const F& combine) const {
-    alignas(access_bytes) __shared__ unsigned char memory[2][block_threads * sizeof(A)];
+    constexpr std::uint32_t most = 16;  // parts; one place behind each keeps them in separate banks
+    constexpr std::size_t places = block_threads + block_threads / most;
+    alignas(access_bytes) __shared__ unsigned char memory[2][places * sizeof(A)];
     A* const values = reinterpret_cast<A*>(memory[0]);
     A* const parts = reinterpret_cast<A*>(memory[1]);
     const std::uint32_t first = threadIdx.x - lane_ * teams_.distance;
-    const auto place = [&](std::uint32_t lane) { return first + lane * teams_.distance; };
-    const std::uint32_t size = teams_.lanes <= 16 ? 1 : teams_.lanes / 16;  // lanes per part
+    const auto place = [&](std::uint32_t lane) {
+      const std::uint32_t thread = first + lane * teams_.distance;
+      return thread + thread / most;
+    };
+    const std::uint32_t size = teams_.lanes <= most ? 1 : teams_.lanes / most;  // lanes per part
     const std::uint32_t groups = teams_.lanes / size, group = lane_ / size;
-    values[threadIdx.x] = value;
+    values[place(lane_)] = value;
     __syncthreads();
     if (lane_ < groups) {
       A part = zero;
       for (std::uint32_t i = 0; i < size; ++i)
         part = combine(part, values[place(lane_ * size + i)]);
-      parts[threadIdx.x] = part;
+      parts[place(lane_)] = part;
     }
     __syncthreads();
     Scanned<A> sums{zero, zero};
