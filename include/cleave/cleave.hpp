@@ -47,6 +47,7 @@
 #include <cleave/ops/elementwise/in_place.hpp>
 #include <cleave/ops/elementwise/map.hpp>
 #include <cleave/ops/elementwise/pointwise.hpp>
+#include <cleave/ops/elementwise/quantize.hpp>
 #include <cleave/ops/engine/apply_op.hpp>
 #include <cleave/ops/engine/usage.hpp>
 #include <cleave/ops/indices/gather_scatter.hpp>

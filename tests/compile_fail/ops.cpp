@@ -1,5 +1,7 @@
 // Operands that an operation refuses, and communication that was ruled out.
 #include <cleave/mesh/device_mesh.hpp>
+#include <cleave/ops/elementwise/arithmetic.hpp>
+#include <cleave/ops/elementwise/quantize.hpp>
 #include <cleave/ops/linear_algebra/cholesky.hpp>
 #include <cleave/ops/linear_algebra/eigenvalues.hpp>
 #include <cleave/ops/linear_algebra/least_squares.hpp>
@@ -23,6 +25,20 @@ void control(const Rows& x, const Columns& w, const Cut& v) {
   matmul<explicit_communication>(x, w);
   matmul(x, v);
 }
+
+#ifdef arithmetic_of_8_bits  // says: cleave: floats of 8 bits are for storage
+using Bytes = DTensor<float8_e4m3, 2, Mesh, Placements<Shard<0>, Replicate>>;
+void bytes(const Bytes& x) { add(x, x); }
+#endif
+
+#ifdef partial_of_8_bits  // says: cleave: floats of 8 bits are for storage, and cannot be Partial
+DTensor<float8_e4m3, 2, Mesh, Placements<Partial<Sum>, Replicate>> addends();
+auto reduced() { return addends().full_tensor(); }
+#endif
+
+#ifdef quantized_to_16_bits  // says: cleave: quantize makes float8_e4m3 or float8_e5m2
+void quantized(const Rows& x) { quantize<half>(x, 2.0f); }
+#endif
 
 #ifdef tensor_next_to_a_dtensor  // says: cleave: an operation mixes a Tensor with DTensors
 void mixed(const Rows& x, const Tensor<float, 2>& w) { matmul(x, w); }

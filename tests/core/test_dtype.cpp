@@ -37,6 +37,8 @@ TEST_CASE("every element type has a DType of its size and a name") {
   check<double>(DType::float64, "float64");
   check<std::complex<float>>(DType::complex64, "complex64");
   check<std::complex<double>>(DType::complex128, "complex128");
+  check<float8_e4m3>(DType::float8_e4m3, "float8_e4m3");
+  check<float8_e5m2>(DType::float8_e5m2, "float8_e5m2");
 }
 
 TEST_CASE("integers are known by their width, whatever the platform calls them") {

@@ -4,6 +4,7 @@
 #include "../ops/elementwise/test_in_place.cpp"
 #include "../ops/elementwise/test_map.cpp"
 #include "../ops/elementwise/test_pointwise.cpp"
+#include "../ops/elementwise/test_quantize.cpp"
 #include "../ops/engine/test_apply_op.cpp"
 #include "../ops/engine/test_margin.cpp"
 #include "../ops/indices/test_gather_scatter.cpp"

@@ -153,6 +153,8 @@ TEST_CASE("every element type has the code and bits of DLPack's header") {
   check_type<std::uint64_t>(1, 64);
   check_type<half>(2, 16);
   check_type<bfloat16>(4, 16);
+  check_type<float8_e4m3>(10, 8);
+  check_type<float8_e5m2>(12, 8);
   check_type<float>(2, 32);
   check_type<double>(2, 64);
   check_type<std::complex<float>>(5, 64);

@@ -189,6 +189,9 @@ TEST_CASE("a reduction that the element type does not support is refused with th
         "all_reduce: max of complex64 is not defined: complex numbers have no order");
   CHECK(refusal<std::complex<double>>(ReduceOp::min) ==
         "all_reduce: min of complex128 is not defined: complex numbers have no order");
+  CHECK(refusal<float8_e5m2>(ReduceOp::sum) ==
+        "all_reduce: sum of float8_e5m2 is not defined: floats of 8 bits are for storage; "
+        "dequantize or cast them");
   for_element_types([](auto zero) {
     using T = decltype(zero);
     for (const ReduceOp op : all_reductions) CHECK((refusal<T>(op) == "") == has_reduction<T>(op));

@@ -238,6 +238,31 @@ TEST_CASE("an array in one safetensors file has its bytes in order, and any plac
   });
 }
 
+TEST_CASE("floats of 8 bits have the names of safetensors files") {
+  on_ranks({1, 2}, [](World& world) {
+    const SharedDirectory directory(world);
+    const auto mesh = init_device_mesh<dp>(world, {world.size()});
+    const auto check = [&]<class T>(T, const std::string& name) {
+      const std::string path = directory / name;
+      Tensor<T, 2> x({32, 8});
+      for (index_t i = 0; i < 256; ++i) x.data()[i].bits = std::uint8_t(255 - i);
+      nn::save_safetensors(path, "weight", distribute_tensor(x, mesh, Shard<0>{}));
+      const std::string bytes = bytes_of(path);
+      CHECK(contains(bytes,
+                     "{\"dtype\":\"" + name + "\",\"shape\":[32,8],\"data_offsets\":[0,256]}"));
+      REQUIRE(bytes.size() > 256);
+      for (std::size_t i = 0; i < 256; ++i)
+        CHECK(std::uint8_t(bytes[bytes.size() - 256 + i]) == 255 - i);
+      const nn::Linear read{zeros<T>({32, 8}, mesh, Replicate{}), nn::None{}};
+      nn::load_checkpoint(path, nn::state_dict(read));
+      for (index_t i = 0; i < 256; ++i) CHECK(read.weight.to_local().data()[i].bits == 255 - i);
+    };
+    check(float8_e4m3{}, "F8_E4M3");
+    check(float8_e5m2{}, "F8_E5M2");
+    barrier(world);
+  });
+}
+
 TEST_CASE("errors of saving and reading give the reason and name the file") {
   on_ranks({1, 2}, [](World& world) {
     const SharedDirectory directory(world);

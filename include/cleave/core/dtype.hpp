@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include <cleave/core/config.hpp>
+#include <cleave/core/float8.hpp>
 #include <cleave/core/half.hpp>
 
 namespace cleave::inline v0 {
@@ -30,6 +31,8 @@ enum class DType : std::uint8_t {
   float64,
   complex64,   ///< std::complex<float>
   complex128,  ///< std::complex<double>
+  float8_e4m3,
+  float8_e5m2,
 };
 
 namespace detail {
@@ -42,11 +45,23 @@ struct DTypeFacts {
 
 /// In the order of DType.
 inline constexpr DTypeFacts dtype_facts[] = {
-    {1, "bool", "bool"},   {1, "int8", "i8"},       {1, "uint8", "u8"},
-    {2, "int16", "i16"},   {2, "uint16", "u16"},    {4, "int32", "i32"},
-    {4, "uint32", "u32"},  {8, "int64", "i64"},     {8, "uint64", "u64"},
-    {2, "float16", "f16"}, {2, "bfloat16", "bf16"}, {4, "float32", "f32"},
-    {8, "float64", "f64"}, {8, "complex64", "c64"}, {16, "complex128", "c128"},
+    {1, "bool", "bool"},
+    {1, "int8", "i8"},
+    {1, "uint8", "u8"},
+    {2, "int16", "i16"},
+    {2, "uint16", "u16"},
+    {4, "int32", "i32"},
+    {4, "uint32", "u32"},
+    {8, "int64", "i64"},
+    {8, "uint64", "u64"},
+    {2, "float16", "f16"},
+    {2, "bfloat16", "bf16"},
+    {4, "float32", "f32"},
+    {8, "float64", "f64"},
+    {8, "complex64", "c64"},
+    {16, "complex128", "c128"},
+    {1, "float8_e4m3", "f8_e4m3"},
+    {1, "float8_e5m2", "f8_e5m2"},
 };
 
 }  // namespace detail
@@ -65,9 +80,10 @@ constexpr const char* short_name_of(DType type) {
 namespace detail {
 
 /// In the order of DType.
-using ElementTypes = std::tuple<bool, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
-                                std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, half,
-                                bfloat16, float, double, std::complex<float>, std::complex<double>>;
+using ElementTypes =
+    std::tuple<bool, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t,
+               std::uint32_t, std::int64_t, std::uint64_t, half, bfloat16, float, double,
+               std::complex<float>, std::complex<double>, float8_e4m3, float8_e5m2>;
 static_assert(std::tuple_size_v<ElementTypes> == std::size(dtype_facts));
 
 template <class T>
@@ -79,6 +95,8 @@ inline constexpr int dtype_code = [] {
   else if constexpr (std::is_same_v<T, double>) return int(DType::float64);
   else if constexpr (std::is_same_v<T, std::complex<float>>) return int(DType::complex64);
   else if constexpr (std::is_same_v<T, std::complex<double>>) return int(DType::complex128);
+  else if constexpr (std::is_same_v<T, float8_e4m3>) return int(DType::float8_e4m3);
+  else if constexpr (std::is_same_v<T, float8_e5m2>) return int(DType::float8_e5m2);
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 1)
     return int(std::is_signed_v<T> ? DType::int8 : DType::uint8);
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 2)
@@ -101,7 +119,8 @@ template <class T>
 constexpr DType dtype_of() {
   static_assert(Element<T>,
                 "cleave: this element type is not supported (float, double, half, bfloat16, "
-                "complex of float or double, integers of 8, 16, 32 or 64 bits, bool)");
+                "float8_e4m3, float8_e5m2, complex of float or double, integers of 8, 16, 32 or 64 "
+                "bits, bool)");
   return static_cast<DType>(detail::dtype_code<T>);
 }
 
@@ -123,6 +142,8 @@ decltype(auto) visit_dtype(DType type, F&& f) {
     case DType::float32: return f.template operator()<float>();
     case DType::complex64: return f.template operator()<std::complex<float>>();
     case DType::complex128: return f.template operator()<std::complex<double>>();
+    case DType::float8_e4m3: return f.template operator()<float8_e4m3>();
+    case DType::float8_e5m2: return f.template operator()<float8_e5m2>();
     case DType::float64: break;
   }
   return f.template operator()<double>();
@@ -138,9 +159,11 @@ inline constexpr bool is_complex = false;
 template <class T>
 inline constexpr bool is_complex<std::complex<T>> = true;
 
-/// The type in which sums of T are accumulated: float for half and bfloat16, T for the others.
+/// The type in which sums of T are accumulated: float for floats of 8 and 16 bits, T for the
+/// others.
 template <class T>
 using accumulator_t =
-    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16> || is_float8<T>,
+                       float, T>;
 
 }  // namespace cleave::inline v0

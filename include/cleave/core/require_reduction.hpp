@@ -13,10 +13,15 @@ constexpr bool is_complex_dtype(DType type) {
   return type == DType::complex64 || type == DType::complex128;
 }
 
+constexpr bool is_float8_dtype(DType type) {
+  return type == DType::float8_e4m3 || type == DType::float8_e5m2;
+}
+
 constexpr bool is_integer_dtype(DType type) { return type >= DType::int8 && type <= DType::uint64; }
 
 /// Why elements of that type do not support a reduction; null: they do.
 constexpr const char* why_undefined(DType type, ReduceOp op) {
+  if (is_float8_dtype(type)) return "floats of 8 bits are for storage; dequantize or cast them";
   if (op == ReduceOp::avg && is_integer_dtype(type))
     return "an average requires a floating-point element type";
   if (op == ReduceOp::avg && type == DType::boolean) return "an average requires numbers";

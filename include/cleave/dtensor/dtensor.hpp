@@ -88,6 +88,8 @@ class DTensor : public RefusedElements<DTensor<T, Rank, Mesh, P>> {
   static_assert(!detail::is_open_list<P> || detail::cuts_come_first(layout_of<P, Rank>),
                 "cleave: Cuts<dim> must be on the first axis that shards the dimension: its points "
                 "are global indices");
+  static_assert(!is_float8<T> || !layout_of<P, Rank>.has_partial(),
+                "cleave: floats of 8 bits are for storage, and cannot be Partial");
 
  public:
   using value_type = T;

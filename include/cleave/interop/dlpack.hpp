@@ -91,6 +91,8 @@ constexpr dlpack::ElementType dlpack_type(DType type) {
   switch (type) {
     case DType::boolean: return {6, bits, 1};
     case DType::bfloat16: return {4, bits, 1};
+    case DType::float8_e4m3: return {10, bits, 1};
+    case DType::float8_e5m2: return {12, bits, 1};
     case DType::complex64:
     case DType::complex128: return {5, bits, 1};
     case DType::float16:

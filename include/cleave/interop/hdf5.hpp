@@ -54,7 +54,8 @@ class File {
   /// Writes the global array. Groups in the name are created.
   ///
   /// bool is written as h5py does, complex numbers as compounds of r and i, float16 as HDF5's float
-  /// of 16 bits, and bfloat16 as one of 8 bits of exponent, which h5py reads as float32.
+  /// of 16 bits, and bfloat16 as one of 8 bits of exponent, which h5py reads as float32; floats of
+  /// 8 bits have 4 or 5 bits of exponent.
   ///
   /// @param x        any placements without Partial, on a mesh of the same ranks; of replicas, the
   ///                 first one writes

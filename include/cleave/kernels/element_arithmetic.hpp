@@ -106,7 +106,7 @@ constexpr T highest() {
 template <class T>
 constexpr T lowest() {
   if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::min();
-  else return T(-highest<T>());
+  else return T(-accumulator_t<T>(highest<T>()));
 }
 
 /// The identity function.

@@ -39,11 +39,14 @@ struct NamedType {
   const char* name;
 };
 inline constexpr NamedType safetensors_types[] = {
-    {DType::boolean, "BOOL"}, {DType::int8, "I8"},       {DType::uint8, "U8"},
-    {DType::int16, "I16"},    {DType::uint16, "U16"},    {DType::int32, "I32"},
-    {DType::uint32, "U32"},   {DType::int64, "I64"},     {DType::uint64, "U64"},
-    {DType::float16, "F16"},  {DType::bfloat16, "BF16"}, {DType::float32, "F32"},
-    {DType::float64, "F64"}};
+    {DType::boolean, "BOOL"},       {DType::int8, "I8"},
+    {DType::uint8, "U8"},           {DType::int16, "I16"},
+    {DType::uint16, "U16"},         {DType::int32, "I32"},
+    {DType::uint32, "U32"},         {DType::int64, "I64"},
+    {DType::uint64, "U64"},         {DType::float16, "F16"},
+    {DType::bfloat16, "BF16"},      {DType::float32, "F32"},
+    {DType::float64, "F64"},        {DType::float8_e4m3, "F8_E4M3"},
+    {DType::float8_e5m2, "F8_E5M2"}};
 
 /// The format has no complex numbers: they are stored as pairs of reals in an additional last
 /// dimension.

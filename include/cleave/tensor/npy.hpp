@@ -51,8 +51,8 @@ CLEAVE_INLINE void write_npy(const std::string& path, const ConstView& dense);
 
 template <class T>
 constexpr void require_npy_type() {
-  static_assert(!std::is_same_v<T, bfloat16>,
-                "cleave: .npy files have no bfloat16; save and load it as float");
+  static_assert(!std::is_same_v<T, bfloat16> && !is_float8<T>,
+                "cleave: .npy files have no bfloat16 and no floats of 8 bits; save and load float");
   static_assert(std::endian::native == std::endian::little,
                 "cleave: .npy files are read and written on little-endian machines only");
 }
@@ -95,7 +95,7 @@ Tensor<T, Rank> load_npy_as(const std::string& path) {
   return visit_dtype(stored, [&]<class U>() -> Tensor<T, Rank> {
     if constexpr (std::is_same_v<T, U>) {
       return load_npy<T, Rank>(path);
-    } else if constexpr (is_complex<U> || std::is_same_v<U, bfloat16>) {
+    } else if constexpr (is_complex<U> || std::is_same_v<U, bfloat16> || is_float8<U>) {
       detail::throw_no_conversion(path, stored, dtype_of<T>());
     } else {
       const Tensor<U, Rank> read = load_npy<U, Rank>(path);

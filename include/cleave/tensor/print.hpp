@@ -53,7 +53,7 @@ std::vector<std::string> element_texts(const T* data, const std::vector<index_t>
     for (const index_t at : offsets) texts.push_back(std::to_string(data[at]));
   } else {
     std::vector<double> values;
-    for (const index_t at : offsets) values.push_back(double(data[at]));
+    for (const index_t at : offsets) values.push_back(double(accumulator_t<T>(data[at])));
     texts = decimal_texts(values, precision);
   }
   return texts;

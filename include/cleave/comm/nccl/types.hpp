@@ -18,7 +18,7 @@
 namespace cleave::inline v0::detail {
 
 /// An element as NCCL transfers it: complex numbers as two real ones, bools and integers of 16 bits
-/// as bytes.
+/// and floats of 8 bits as bytes.
 struct NcclType {
   ncclDataType_t type = ncclUint8;
   std::size_t numbers = 1;
@@ -27,6 +27,8 @@ struct NcclType {
 constexpr NcclType nccl_type(DType type) {
   switch (type) {
     case DType::boolean:
+    case DType::float8_e4m3:
+    case DType::float8_e5m2:
     case DType::uint8: return {ncclUint8, 1};
     case DType::int8: return {ncclInt8, 1};
     case DType::int16:

@@ -79,15 +79,15 @@ class Hdf5Object {
 inline Hdf5Object hdf5_list(hid_t kind) { return {H5Pcreate(kind), H5Pclose, "H5Pcreate"}; }
 
 /// The type of elements in memory and in files. Those that HDF5 lacks are as h5py has them: complex
-/// numbers have the members r and i, bool is an enumeration of FALSE and TRUE, and float16 and
-/// bfloat16 are floats of HDF5 with fewer bits.
+/// numbers have the members r and i, bool is an enumeration of FALSE and TRUE, and floats of 8
+/// and 16 bits are floats of HDF5 with fewer bits.
 inline Hdf5Object hdf5_type(DType dtype) {
   const auto copy = [](hid_t type) { return Hdf5Object(H5Tcopy(type), H5Tclose, "H5Tcopy"); };
-  const auto of_16_bits = [&](std::size_t exponent) {
+  const auto short_float = [&](std::size_t bits, std::size_t exponent) {
     Hdf5Object type = copy(H5T_IEEE_F32LE);
-    const std::size_t mantissa = 15 - exponent;
-    H5Tset_fields(type, 15, mantissa, exponent, 0, mantissa);
-    H5Tset_size(type, 2);
+    const std::size_t mantissa = bits - 1 - exponent;
+    H5Tset_fields(type, bits - 1, mantissa, exponent, 0, mantissa);
+    H5Tset_size(type, bits / 8);
     hdf5_check(H5Tset_ebias(type, (std::size_t(1) << (exponent - 1)) - 1), "H5Tset_ebias");
     return type;
   };
@@ -112,8 +112,10 @@ inline Hdf5Object hdf5_type(DType dtype) {
     case DType::uint32: return copy(H5T_STD_U32LE);
     case DType::int64: return copy(H5T_STD_I64LE);
     case DType::uint64: return copy(H5T_STD_U64LE);
-    case DType::float16: return of_16_bits(5);
-    case DType::bfloat16: return of_16_bits(8);
+    case DType::float16: return short_float(16, 5);
+    case DType::bfloat16: return short_float(16, 8);
+    case DType::float8_e4m3: return short_float(8, 4);
+    case DType::float8_e5m2: return short_float(8, 5);
     case DType::float32: return copy(H5T_IEEE_F32LE);
     case DType::complex64: return pair_of(H5T_IEEE_F32LE, 4);
     case DType::complex128: return pair_of(H5T_IEEE_F64LE, 8);

@@ -116,13 +116,13 @@ struct ReduceLoops {
 
 /// The kernel of an operation for elements of type T. Integers are added and multiplied as unsigned
 /// (wrapping is defined), complex numbers are added as pairs.
-/// @pre for Max and Min, the type has an order
+/// @pre for Max and Min, the type has an order; it is no float of 8 bits
 template <class Op>
 struct ReduceKernelOf {
   template <class T>
   ReduceKernel operator()() const {
     constexpr bool orders = std::is_same_v<Op, Max> || std::is_same_v<Op, Min>;
-    if constexpr (is_complex<T> && orders) return {};
+    if constexpr (is_float8<T> || (is_complex<T> && orders)) return {};
     else if constexpr (is_complex<T> && std::is_same_v<Op, Sum>)
       return ReduceLoops<typename T::value_type, Op>::kernel(2);
     else if constexpr (orders) return ReduceLoops<T, Op>::kernel(1);

@@ -21,7 +21,7 @@ inline constexpr bool widens = [] {
   if constexpr (std::is_same_v<From, To>) return true;
   else if constexpr (std::is_same_v<From, half> && std::is_same_v<To, bfloat16>) return false;
   else if constexpr (std::is_same_v<From, bfloat16> && std::is_same_v<To, half>) return false;
-  else if constexpr (sizeof(To) < sizeof(From)) return false;
+  else if constexpr (sizeof(To) < sizeof(From) || is_float8<To>) return false;
   else if constexpr (is_complex<F>) return is_complex<T>;
   else if constexpr (is_complex<T>)
     return std::is_floating_point_v<F> && sizeof(F) <= sizeof(typename T::value_type);
@@ -41,6 +41,7 @@ inline constexpr bool keeps_order = [] {
 template <class To>
 struct Cast : Elementwise {
   static constexpr const char* name = "cast";
+  static constexpr bool takes_float8 = true;
   template <class From>
   static constexpr const char* partials_for() {
     return widens<From, To> ? (keeps_order<From, To> ? "sum->sum; avg->avg; max->max; min->min"
@@ -52,7 +53,8 @@ struct Cast : Elementwise {
     return detail::converted<To>(a);
   }
   template <class G, class Y, class X>
-    requires(!std::is_integral_v<To> && !std::is_integral_v<typename X::value_type>)
+    requires(!std::is_integral_v<To> && !std::is_integral_v<typename X::value_type> &&
+             !is_float8<To> && !is_float8<typename X::value_type>)
   static constexpr auto gradient(wrt<0>, const G& g, const Y&, const X&) {
     using From = typename X::value_type;
     if constexpr (is_complex<To> && !is_complex<From>) return cast<From>(real(g));

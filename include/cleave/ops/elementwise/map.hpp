@@ -55,6 +55,7 @@ struct Map : Elementwise {
   static constexpr bool is_stateless = detail::is_stateless<F>;
 
   static constexpr const char* name = "map";
+  static constexpr bool takes_float8 = true;
   template <class...>
   static constexpr const char* partials_for() {
     if constexpr (detail::has_partials<F>) return static_cast<const char*>(F::partials);

@@ -153,6 +153,10 @@ template <class Op, class Device, class TypeList, int... Dims>
 struct InfoOf;
 template <class Op, class Device, class... T, int... Dims>
 struct InfoOf<Op, Device, Types<T...>, Dims...> {
+  static_assert((!is_float8<element_in<T>> && ...) || is_view_op<Op> ||
+                    requires { Op::takes_float8; },
+                "cleave: floats of 8 bits are for storage: call dequantize(x, scale), or "
+                "cast<float>(x), before the operation");
   using Results = results_of<Op, T...>;
   using Sig = signature_of<Op, Types<T...>, Dims...>;
   using ResultDims =
