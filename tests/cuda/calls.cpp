@@ -7,6 +7,7 @@
 #include "../ops/attention/test_attention_calls.cpp"
 #include "../ops/products/test_linear_calls.cpp"
 #include "../ops/stencil/test_stencil_launches.cpp"
+#include "../tensor/cuda/test_freed_blocks.cpp"
 #include "../tensor/cuda/test_memory.cpp"
 #include "../tensor/cuda/test_stream_order.cpp"
 #include "../tensor/cuda/test_transfer.cpp"

@@ -10,9 +10,13 @@
 
 namespace cleave::testing {
 
-/// Bytes allocated from the pool of the current device after all enqueued work has completed.
+/// Bytes allocated from the pool of the current device, without those that streams keep, after all
+/// enqueued work has completed.
 inline std::uint64_t in_use() {
+  cuda::detail::FreedBlocks::Taken kept;
+  cuda::detail::FreedBlocks::take_all_of_device(cuda::current_device(), kept);
   cuda::check(cudaDeviceSynchronize(), "test");
+  cuda::check(cuda::detail::free_now(kept), "test");
   std::uint64_t bytes = 0;
   cuda::check(cudaMemPoolGetAttribute(cuda::detail::device_pool(cuda::current_device()),
                                       cudaMemPoolAttrUsedMemCurrent, &bytes),

@@ -181,9 +181,9 @@ class HostCache {
   std::array<std::vector<Kept>, std::size_t(63 - least_log) * sizes_per_doubling> kept_;
 };
 
-/// The limit that CLEAVE_HOST_CACHE_MB sets, in bytes.
+/// The limit of a cache that a variable of the environment sets in MiB, in bytes.
 /// @throws Error for an invalid value
-std::size_t requested_host_cache();
+std::size_t requested_cache(const char* variable, std::size_t default_mib);
 
 /// The cache of this thread's rank: the thread's, made at its first use, or the one that the thread
 /// has joined; null at thread exit, when thread-local objects have been destroyed.

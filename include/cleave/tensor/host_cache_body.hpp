@@ -88,14 +88,14 @@ CLEAVE_INLINE void* HostCache::fresh(std::size_t size) noexcept {
   return data;
 }
 
-CLEAVE_INLINE std::size_t requested_host_cache() {
+CLEAVE_INLINE std::size_t requested_cache(const char* variable, std::size_t default_mib) {
   constexpr double mebibyte = 1 << 20, most = double(std::size_t(1) << 40);
-  const char* text = std::getenv("CLEAVE_HOST_CACHE_MB");
-  if (text == nullptr || *text == '\0') return std::size_t(512) << 20;
+  const char* text = std::getenv(variable);
+  if (text == nullptr || *text == '\0') return default_mib << 20;
   char* end = nullptr;
   const double value = std::strtod(text, &end);
   if (*end != '\0' || !(value >= 0))
-    throw Error("run", std::string("CLEAVE_HOST_CACHE_MB is '") + text + "'; use MiB >= 0");
+    throw Error("run", std::string(variable) + " is '" + text + "'; use MiB >= 0");
   return std::size_t((value < most ? value : most) * mebibyte);
 }
 
@@ -115,7 +115,8 @@ CLEAVE_INLINE std::shared_ptr<HostCache> host_cache(std::shared_ptr<HostCache> j
     place.cache = std::move(joined);
     place.is_own = false;
   }
-  if (place.cache == nullptr) place.cache.reset(new HostCache(requested_host_cache()));
+  if (place.cache == nullptr)
+    place.cache.reset(new HostCache(requested_cache("CLEAVE_HOST_CACHE_MB", 512)));
   return place.cache;
 }
 

@@ -12,6 +12,7 @@
 #include <cleave/ops/attention/attention.hpp>
 
 #include "cuda_calls.hpp"
+#include "cuda_memory.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;
@@ -24,9 +25,10 @@ Tensor<double, 2, Cuda> rows_on_gpu(index_t n) {
   return x.to(Cuda{});
 }
 
-/// The bytes of the largest allocation of f().
+/// The bytes of the largest allocation of f(), which uses no memory of earlier tensors.
 template <class F>
 std::size_t largest_allocation(const F& f) {
+  static_cast<void>(in_use());
   const cuda_stand_in::Recording recording;
   f();
   std::size_t bytes = 0;

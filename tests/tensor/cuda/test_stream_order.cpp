@@ -40,9 +40,16 @@ struct Failed : cuda::FailureDetector {
   void launched() override {}
 };
 
+/// The user's stream as the current one. It keeps no memory, unlike cleave's.
+struct OnUsersStream {
+  cuda::Stream stream{};
+  cuda::StreamGuard guard{cuda::Stream::adopt(stream.get())};
+};
+
 }  // namespace
 
 TEST_CASE("memory allocated before a capture and released inside is freed after it") {
+  const OnUsersStream users;
   const Line result({line_length});
   const std::uint64_t before = in_use();
   {
@@ -61,6 +68,7 @@ TEST_CASE("memory allocated before a capture and released inside is freed after 
 }
 
 TEST_CASE("memory released in a capture that fails is freed, too") {
+  const OnUsersStream users;
   const std::uint64_t before = in_use();
   Line w = filled(1);
   const auto step = [&] {
@@ -75,9 +83,11 @@ TEST_CASE("memory released in a capture that fails is freed, too") {
 
 TEST_CASE("memory released in a user's capture is freed by the next allocation or thread exit") {
   const std::uint64_t before = in_use();
+  const cuda::Stream users;
+  const cudaStream_t stream = users.get();
   for (const bool allocates : {true, false}) {
     std::thread([&] {
-      const cudaStream_t stream = cuda::current_stream().get();
+      const cuda::StreamGuard guard{cuda::Stream::adopt(stream)};
       Line w = filled(1);
       CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
       w = Line();

@@ -1,10 +1,10 @@
 // Stream-ordered device memory from a memory pool of each device, and pinned host memory.
 //
-// Allocation and release take a few hundred nanoseconds and do not wait: memory may be used by work
-// enqueued on the stream after the allocation, and returns to the pool when the stream reaches the
-// release by the last owner. To use a tensor on another stream, join the streams with an event
-// before the release. Memory that is released during a graph capture, but was not allocated in it,
-// is freed after the capture.
+// Allocation and release do not wait: memory may be used by work enqueued on the stream after the
+// allocation, and returns to the pool when the stream reaches the release by the last owner, unless
+// the stream keeps it for its next tensors (freed_blocks.hpp). To use a tensor on another stream,
+// join the streams with an event before the release. Memory that is released during a graph
+// capture, but was not allocated in it, is freed after the capture.
 //
 // The pool is cleave's own, and keeps what is returned to it. If the device has too little memory,
 // the host waits for the device, releases what the pool does not use, and tries once more. During a
@@ -72,18 +72,28 @@ inline std::atomic<int>& captures_under_way() {
   return count;
 }
 
-/// Releases the memory of the current device that is known to be free in the pool, and in that of
-/// graphs. Errors are reported by the next use of the device.
+/// Frees memory whose last use has ended, and waits for the current stream.
+inline cudaError_t free_now(const FreedBlocks::Taken& taken) {
+  const cudaStream_t stream = current_stream().get();
+  for (void* const block : taken) free_in_order(block, stream);
+  return cudaStreamSynchronize(stream);
+}
+
+/// Releases the memory of the current device that is known to be free: in the pool, in that of
+/// graphs, and what the current stream keeps, if its work has ended. Does not wait for work. Errors
+/// are reported by the next use of the device.
 inline void trim_pools() {
+  const Stream& stream = current_stream();
+  if (stream.freed() != nullptr && capture_at(stream.get()).status == cudaStreamCaptureStatusNone)
+    if (const cudaError_t status = cudaStreamQuery(stream.get()); !not_ready(status)) {
+      FreedBlocks::Taken taken;
+      stream.freed()->take_all(taken);
+      static_cast<void>(free_now(taken));
+    }
   const int device = current_device();
   if (cudaMemPoolTrimTo(device_pool(device), 0) != cudaSuccess ||
       cudaDeviceGraphMemTrim(device) != cudaSuccess)
     static_cast<void>(cudaGetLastError());
-}
-
-/// Frees memory in stream order. Errors are reported by the next use of the device.
-inline void free_in_order(void* data, const Stream& stream) noexcept {
-  if (cudaFreeAsync(data, stream.get()) != cudaSuccess) static_cast<void>(cudaGetLastError());
 }
 
 /// Memory whose last owner released it while its stream was captured into a graph that had not
@@ -112,8 +122,8 @@ class FreedInCapture {
   /// next allocation outside a capture, and when the thread ends.
   void give_back() noexcept {
     std::erase_if(blocks_, [](const std::pair<void*, Stream>& block) {
-      if (capture_at(block.second).status != cudaStreamCaptureStatusNone) return false;
-      free_in_order(block.first, block.second);
+      if (capture_at(block.second.get()).status != cudaStreamCaptureStatusNone) return false;
+      free_in_order(block.first, block.second.get());
       return true;
     });
   }
@@ -122,17 +132,19 @@ class FreedInCapture {
   std::vector<std::pair<void*, Stream>> blocks_;
 };
 
-/// A deleter that frees memory in the order of its stream.
+/// A deleter that frees memory in the order of its stream, or lets the stream keep it.
 struct FreeInOrder {
   Stream stream;
+  std::size_t bytes;
   std::optional<unsigned long long> capture;  ///< the capture in which it was allocated
   unsigned changes = 0;                       ///< @see note_change
 
   void operator()(void* data) const noexcept {
-    const CaptureState now = capture_at(stream);
+    if (!capture && stream.freed() != nullptr && stream.freed()->keep(data, bytes)) return;
+    const CaptureState now = capture_at(stream.get());
     if (now.status == cudaStreamCaptureStatusNone ||
         (now.status == cudaStreamCaptureStatusActive && capture == now.number))
-      return free_in_order(data, stream);
+      return free_in_order(data, stream.get());
     if (now.status == cudaStreamCaptureStatusInvalidated && capture) return;  // goes with the graph
     FreedInCapture::of_thread().add(data, stream);
   }
@@ -150,11 +162,13 @@ namespace cuda {
 /// @throws Error if work of the device has failed
 inline void release_idle() {
   detail::FreedInCapture::of_thread().give_back();
-  detail::end_wait(detail::captures_under_way() == 0
-                       ? cudaDeviceSynchronize()
-                       : cudaStreamSynchronize(current_stream().get()),
-                   "cuda::release_idle");
+  detail::FreedBlocks::Taken taken;  // before the wait, which is for the work that has used them
+  const bool all = detail::captures_under_way() == 0;
+  if (all) detail::FreedBlocks::take_all_of_device(current_device(), taken);
+  const cudaError_t status = all ? cudaDeviceSynchronize() : cudaSuccess;
+  const cudaError_t freed = detail::free_now(taken);
   detail::trim_pools();
+  detail::end_wait(status != cudaSuccess ? status : freed, "cuda::release_idle");
 }
 
 namespace detail {
@@ -188,18 +202,20 @@ inline std::string out_of_memory(std::size_t bytes) {
 /// @throws Error if there is no device, or not enough memory
 inline std::shared_ptr<void> allocate_bytes(Cuda, std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  cuda::require_device("Tensor");
-  const cudaMemPool_t pool = cuda::detail::device_pool(cuda::current_device());
+  if (cuda::detail::current_stream_slot() == nullptr) cuda::require_device("Tensor");
   const cuda::Stream& stream = cuda::current_stream();
   const std::optional<unsigned long long> capture = cuda::capture_of(stream);
   if (!capture) cuda::detail::FreedInCapture::of_thread().give_back();
   void* data = nullptr;
+  if (!capture && stream.freed() != nullptr) data = stream.freed()->take(bytes);
+  if (data != nullptr) return {data, cuda::detail::FreeInOrder{stream, bytes, capture, 0}};
+  const cudaMemPool_t pool = cuda::detail::device_pool(cuda::current_device());
   const auto allocate = [&] { return cudaMallocFromPoolAsync(&data, bytes, pool, stream.get()); };
   const cudaError_t status = capture ? allocate() : cuda::detail::with_idle_memory(allocate);
   if (status == cudaErrorMemoryAllocation)
     throw Error("Tensor", cuda::detail::out_of_memory(bytes));
   cuda::check(status, "Tensor");
-  return {data, cuda::detail::FreeInOrder{stream, capture, 0}};
+  return {data, cuda::detail::FreeInOrder{stream, bytes, capture, 0}};
 }
 
 namespace cuda::detail {

@@ -12,6 +12,7 @@
 
 #include <cleave/core/cuda/cuda_error.hpp>
 #include <cleave/tensor/cuda/device.hpp>
+#include <cleave/tensor/cuda/freed_blocks.hpp>
 #include <cleave/tensor/cuda/wrong_index.hpp>
 
 namespace cleave::inline v0::cuda {
@@ -51,6 +52,19 @@ inline void end_wait(cudaError_t status, const char* operation) {
   verify_indices();
 }
 
+/// A stream that cleave has created, with the memory that it keeps.
+struct OwnStream {
+  struct Destroy {
+    void operator()(cudaStream_t s) const { static_cast<void>(cudaStreamDestroy(s)); }
+  };
+  using Handle = std::unique_ptr<CUstream_st, Destroy>;
+
+  explicit OwnStream(Handle made) : handle(std::move(made)), freed(handle.get()) {}
+
+  Handle handle;
+  FreedBlocks freed;  ///< ends before the stream
+};
+
 }  // namespace detail
 
 /// A stream of the device that was current at its creation: a handle; copies share the stream.
@@ -72,7 +86,9 @@ class Stream {
     check(cudaStreamCreateWithPriority(&made, compute ? cudaStreamDefault : cudaStreamNonBlocking,
                                        compute ? least : greatest),
           "cuda::Stream");
-    handle_ = {made, [](cudaStream_t s) { static_cast<void>(cudaStreamDestroy(s)); }};
+    const auto own = std::make_shared<detail::OwnStream>(detail::OwnStream::Handle(made));
+    handle_ = {own, made};
+    freed_ = &own->freed;
   }
 
   /// Wraps the user's stream, which must outlive all tensors that are allocated on it. Null is the
@@ -82,6 +98,9 @@ class Stream {
   }
 
   cudaStream_t get() const noexcept { return handle_.get(); }
+
+  /// The memory that the stream keeps; null for the user's streams, which may end at any time.
+  detail::FreedBlocks* freed() const noexcept { return freed_; }
 
   /// Waits on the host for all work enqueued so far.
   /// @throws Error if any of it failed, or found an index out of range
@@ -103,6 +122,7 @@ class Stream {
   explicit Stream(std::shared_ptr<CUstream_st> handle) : handle_(std::move(handle)) {}
 
   std::shared_ptr<CUstream_st> handle_;
+  detail::FreedBlocks* freed_ = nullptr;
 };
 
 /// A point in a stream that other streams and the host can wait for.
@@ -157,26 +177,6 @@ inline const Stream& current_stream() {
   }
   return *stream;
 }
-
-namespace detail {
-
-/// The capture state of a stream.
-struct CaptureState {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  unsigned long long number = 0;  ///< of the capture, if it is active
-};
-
-/// If another stream's capture prevents queries of the stream, the stream counts as taking part in
-/// an invalidated capture.
-inline CaptureState capture_at(const Stream& stream) noexcept {
-  CaptureState state;
-  if (cudaStreamGetCaptureInfo(stream.get(), &state.status, &state.number) == cudaSuccess)
-    return state;
-  static_cast<void>(cudaGetLastError());
-  return {cudaStreamCaptureStatusInvalidated, 0};
-}
-
-}  // namespace detail
 
 /// The number of the capture in which the stream takes part, if any.
 inline std::optional<unsigned long long> capture_of(const Stream& stream) {
