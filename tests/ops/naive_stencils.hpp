@@ -54,9 +54,10 @@ struct Line : Stencil {
     using V = decltype(u(0));
     V sum = V(0);
     for (int i = Lo; i <= Hi; ++i) {
+      const auto weight = float(i + 7);
       if constexpr (is_complex<V>)  // nvcc does not compile the operators of std::complex
-        sum = V(sum.real() + u(i).real() * (i + 7), sum.imag() + u(i).imag() * (i + 7));
-      else sum = sum + u(i) * V(float(i + 7));
+        sum = V(sum.real() + u(i).real() * weight, sum.imag() + u(i).imag() * weight);
+      else sum = sum + u(i) * V(weight);
     }
     return sum;
   }
