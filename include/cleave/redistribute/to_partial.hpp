@@ -47,7 +47,7 @@ template <class Device>
 void scaled_copy(const ConstView& source, const View& destination, index_t factor) {
   if (cleave::detail::is_dry()) return;
   visit_dtype(source.dtype, [&]<class T>() {
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (std::is_integral_v<T> || is_float8<T>)
       throw Error("redistribute",
                   std::string("Partial<Avg> is not defined on ") + name_of(source.dtype));
     else
