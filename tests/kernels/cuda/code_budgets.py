@@ -111,9 +111,11 @@ def main(ptxas, *programs):
     parts, code = [], {}
     for program in programs:
         known = [name for name in BUDGETS if any(name in kernel for kernel in code)]
-        parts += [ptx for part in texts(program) if kernels(ptx := without(known, part))]
-        for part in parts:
-            code.update(kernels(part))
+        for part in texts(program):
+            part = without(known, part)
+            if of_part := kernels(part):
+                parts.append(part)
+                code.update(of_part)
     unknown = [kernel for kernel in code if not any(name in kernel for name in BUDGETS)]
     cases.check("every kernel has a budget", code and not unknown, unknown)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -67,6 +67,12 @@ struct LtOperand {
   friend bool operator==(const LtOperand&, const LtOperand&) = default;
 };
 
+/// The largest power of two, up to 256, that divides an address.
+inline std::uint32_t alignment_of(std::uintptr_t address) {
+  address |= 256;
+  return std::uint32_t(address & (~address + 1));
+}
+
 /// Describes the transpose of a row-major matrix, which has the same bytes.
 /// @return whether cuBLASLt can use it in place
 template <class T>
@@ -83,9 +89,9 @@ bool describe(const kernels::Matrix<T>& m, index_t batch_stride, index_t batches
     return false;
   operand.transposed = !by_rows;
   operand.batch_stride = batches == 1 ? 0 : batch_stride;
-  auto address = reinterpret_cast<std::uintptr_t>(m.data) | 256;
+  auto address = reinterpret_cast<std::uintptr_t>(m.data);
   if (batches > 1) address |= std::uintptr_t(batch_stride) * sizeof(T);
-  operand.alignment = std::uint32_t(address & (~address + 1));
+  operand.alignment = alignment_of(address);
   return batch_stride >= 0 && operand.alignment >= sizeof(T);
 }
 
@@ -291,10 +297,8 @@ bool cublaslt_gemm(const kernels::Matrix<const T>& a, const kernels::Matrix<cons
       !describe(a, batches.a_stride, batches.count, product.second) ||
       !describe(c, batches.c_stride, batches.count, product.result) || product.result.transposed)
     return false;
-  if (bias != nullptr) {
-    const auto address = reinterpret_cast<std::uintptr_t>(bias) | 256;
-    product.bias_alignment = std::uint32_t(address & (~address + 1));
-  }
+  if (bias != nullptr)
+    product.bias_alignment = alignment_of(reinterpret_cast<std::uintptr_t>(bias));
   return of_current_device<LtContext>("matmul").run(product, b.data, a.data, c.data, add, bias);
 }
 
