@@ -1,6 +1,8 @@
 // Calls of a program for GPUs, header-only: nvcc warns about templates only where they are used.
 #pragma once
 
+#include <type_traits>
+
 #include <cleave/cuda.hpp>
 #include <cleave/parallel.hpp>
 
@@ -9,6 +11,7 @@ inline int gpu_program(int argc, char** argv) {
   using namespace cleave;
   using axes::dp;
   using axes::tp;
+  static_assert(std::is_same_v<half, cleave::half>);  // not ambiguous: CUDA's is hidden
   return run<Host, Cuda>(argc, argv, [](World& world, auto device) {
     const auto mesh = init_device_mesh<dp, tp>(world, {world.size(), 1}, device);
     const auto x = distribute_tensor(Tensor<float, 2>({4, 6}), mesh, Shard<0>{}, Replicate{});

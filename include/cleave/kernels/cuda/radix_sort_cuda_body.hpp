@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include <cleave/core/cuda/fp16.hpp>
+// CUB includes CUDA's 16-bit types, and must follow fp16.hpp.
 #include <cub/device/device_radix_sort.cuh>
 
 #include <cleave/core/cuda/cuda_error.hpp>
