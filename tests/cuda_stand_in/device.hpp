@@ -1,5 +1,5 @@
 // Shared by the stand-ins' own tests: scoped streams, events, memory and graphs, checks of returned
-// errors, and a one-line launch.
+// errors, operations on one int, and reports of faults.
 #pragma once
 
 #include <cstddef>
@@ -19,40 +19,29 @@
 
 namespace cuda_stand_in {
 
-/// Starts a test with the machine in its initial state. The test must leave no fault.
+/// Starts a test with the machine in its initial state, with four devices. The test must leave no
+/// fault.
 class Fresh {
  public:
-  explicit Fresh(int devices = 1) {
+  Fresh() { start_again(4); }
+  ~Fresh() {
+    cudaDeviceSynchronize();
+    CHECK(take_faults() == "");
+    start_again(1);
+  }
+  Fresh(const Fresh&) = delete;  // there is one machine
+
+ private:
+  static void start_again(int devices) {
     set_devices(devices);
     cudaSetDevice(0);
     reset();
     set_order(Order::lazy);
     set_thread_order(ThreadOrder::forward);
-  }
-  ~Fresh() {
-    cudaDeviceSynchronize();
-    CHECK(take_faults() == "");
-    reset();
-    set_order(Order::lazy);
-    set_thread_order(ThreadOrder::forward);
     set_peer_access(true);
-    set_devices(1);
     set_memory(0);
-    cudaSetDevice(0);
   }
-  Fresh(const Fresh&) = delete;  // there is one machine
 };
-
-/// Gives one device access to the pool of another.
-inline cudaError_t set_pool_access(int owner, int peer) {
-  cudaMemPool_t pool = nullptr;
-  CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, owner));
-  cudaMemAccessDesc access{};
-  access.location.type = cudaMemLocationTypeDevice;
-  access.location.id = peer;
-  access.flags = cudaMemAccessFlagsProtReadWrite;
-  return cudaMemPoolSetAccess(pool, &access, 1);
-}
 
 struct Stream {
   explicit Stream(unsigned flags = cudaStreamNonBlocking) {
@@ -84,6 +73,7 @@ struct Array {
   }
   ~Array() { cudaFree(data); }
   Array(const Array&) = delete;  // owns the memory
+  operator T*() const { return data; }
 
   /// The contents after all work enqueued on the stream.
   std::vector<T> read(cudaStream_t stream) const {
@@ -130,28 +120,6 @@ cudaError_t launch_on(cudaStream_t stream, dim3 blocks, dim3 threads, void (*ker
   return cudaLaunchKernelEx(&config, kernel, std::forward<A>(arguments)...);
 }
 
-/// Launches one block, which must fail. @return what is reported
-template <class... P, class... A>
-std::string fault_of(unsigned threads, void (*kernel)(P...), A... arguments) {
-  const Stream stream;
-  CHECK_CUDA(launch_on(stream, 1, threads, kernel, arguments...));
-  CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
-  CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
-  std::string faults = take_faults();
-  reset();
-  return faults;
-}
-
-/// Whether the report names the kernel, the place and the mistake.
-inline bool says(const std::string& fault, const char* kernel, const char* what) {
-  const bool found =
-      fault.find("kernel of grid 1x1x1 block ") == 0 && fault.find(kernel) != std::string::npos &&
-      fault.find(": block (0, 0, 0), thread (") != std::string::npos &&
-      fault.find(" of the PTX: ") != std::string::npos && fault.find(what) != std::string::npos;
-  if (!found) MESSAGE(fault);
-  return found;
-}
-
 /// A kernel that adds 1 to each of `count` elements.
 static __global__ void increment(int* values, int count) {
   const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
@@ -165,5 +133,60 @@ static __global__ void assign(int* values, int count, int value) {
 }
 
 inline constexpr int poisoned_int = int(0xCDCDCDCDu);
+
+/// Operations on one int.
+inline void add_one(cudaStream_t stream, int* value) {
+  CHECK_CUDA(launch_on(stream, 1, 1, increment, value, 1));
+}
+inline void set_to(cudaStream_t stream, int* value, int number) {
+  CHECK_CUDA(launch_on(stream, 1, 1, assign, value, 1, number));
+}
+inline void copy(cudaStream_t stream, int* to, const int* from) {
+  CHECK_CUDA(cudaMemcpyAsync(to, from, sizeof(int), cudaMemcpyDefault, stream));
+}
+/// The value after all work enqueued on the stream.
+inline int read(cudaStream_t stream, const int* value) {
+  int result = 0;
+  copy(stream, &result, value);
+  return result;
+}
+
+inline void record(cudaStream_t stream, cudaEvent_t event) {
+  CHECK_CUDA(cudaEventRecord(event, stream));
+}
+inline void wait_for(cudaStream_t stream, cudaEvent_t event) {
+  CHECK_CUDA(cudaStreamWaitEvent(stream, event, 0));
+}
+
+/// Whether the text contains `what`; prints it if not.
+inline bool says(const std::string& text, const char* what) {
+  const bool found = text.find(what) != std::string::npos;
+  if (!found) MESSAGE(text);
+  return found;
+}
+
+/// What was reported of a device that has failed, which works again.
+inline std::string failure() {
+  std::string faults = take_faults();
+  reset();
+  return faults;
+}
+
+/// Launches one block, which must fail. @return what is reported
+template <class... P, class... A>
+std::string fault_of(unsigned threads, void (*kernel)(P...), A... arguments) {
+  const Stream stream;
+  CHECK_CUDA(launch_on(stream, 1, threads, kernel, arguments...));
+  CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  return failure();
+}
+
+/// What most tests use.
+struct Setup {
+  Fresh fresh;
+  Stream stream, other;
+  Event event;
+  Array<int> array{std::vector{0}}, result{std::vector{-1}};
+};
 
 }  // namespace cuda_stand_in

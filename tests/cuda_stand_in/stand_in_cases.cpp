@@ -9,5 +9,3 @@
 #include "test_ordering.cpp"
 #include "test_recorder.cpp"
 #include "test_settings.cpp"
-#include "test_threads.cpp"
-#include "test_warps.cpp"

@@ -1,15 +1,15 @@
-// Copies: data moved, the times of host memory accesses, refused calls.
+// Copies: the times of host memory accesses, refused calls.
 #include "device.hpp"
 
 using namespace cuda_stand_in;
 
 namespace {
 
-/// Pinned host memory of one int.
+/// Pinned host memory of one int, 1.
 struct Pinned {
   Pinned() {
     CHECK_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&value), sizeof(int), cudaHostAllocDefault));
-    *value = 0;
+    *value = 1;
   }
   ~Pinned() { cudaFreeHost(value); }
   Pinned(const Pinned&) = delete;  // owns the memory
@@ -18,110 +18,55 @@ struct Pinned {
 
 }  // namespace
 
-TEST_CASE("pinned memory is read when the copy runs, pageable memory before the call returns") {
-  const Fresh fresh;
-  const Stream stream;
-  const Array<int> array(1);
+TEST_CASE_FIXTURE(Setup,
+                  "pinned memory is accessed when a copy runs, pageable memory before it returns") {
   const Pinned pinned;
-  *pinned.value = 1;
-  CHECK_CUDA(
-      cudaMemcpyAsync(array.data, pinned.value, sizeof(int), cudaMemcpyHostToDevice, stream));
+  copy(stream, array, pinned.value);
   *pinned.value = 2;
-  CHECK(array.read(stream) == std::vector{2});
-
-  int pageable = 1;
-  CHECK_CUDA(cudaMemcpyAsync(array.data, &pageable, sizeof(int), cudaMemcpyHostToDevice, stream));
+  CHECK(read(stream, array) == 2);
+  int pageable = 3;
+  copy(stream, array, &pageable);
   CHECK(pending_operations() == 1);
-  pageable = 2;
-  CHECK(array.read(stream) == std::vector{1});
+  pageable = 4;
+  copy(stream, pinned.value, array);
+  CHECK(*pinned.value == 2);
+  CHECK_CUDA(cudaStreamSynchronize(stream));
+  CHECK(*pinned.value == 3);
 }
 
-TEST_CASE("a copy from pageable memory that is captured reads at every launch of the graph") {
-  const Fresh fresh;
-  const Stream stream;
-  const Array<int> array(1);
+TEST_CASE_FIXTURE(Setup, "a copy from pageable memory that is captured reads at every launch") {
   int pageable = 1;
-  const Graph graph(stream, [&] {
-    CHECK_CUDA(cudaMemcpyAsync(array.data, &pageable, sizeof(int), cudaMemcpyHostToDevice, stream));
-  });
+  const Graph graph(stream, [&] { copy(stream, array, &pageable); });
   pageable = 2;
   graph.launch(stream);
-  CHECK(array.read(stream) == std::vector{2});
+  CHECK(read(stream, array) == 2);
 }
 
-TEST_CASE("pinned memory is written when the copy runs, pageable memory before the call returns") {
-  const Fresh fresh;
-  const Stream stream;
-  const Array<int> array(std::vector<int>{7});
-  const Pinned pinned;
-  CHECK_CUDA(
-      cudaMemcpyAsync(pinned.value, array.data, sizeof(int), cudaMemcpyDeviceToHost, stream));
-  CHECK(*pinned.value == 0);
-  CHECK_CUDA(cudaStreamSynchronize(stream));
-  CHECK(*pinned.value == 7);
-
-  int pageable = 0;
-  CHECK_CUDA(cudaMemcpyAsync(&pageable, array.data, sizeof(int), cudaMemcpyDeviceToHost, stream));
-  CHECK(pageable == 7);
+TEST_CASE_FIXTURE(Setup, "pinned memory that is freed before a copy runs is detected") {
+  {
+    const Pinned pinned;
+    copy(stream, array, pinned.value);
+  }
+  CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+  CHECK(says(failure(), "a copy of 4 bytes touches memory that is freed"));
 }
 
-TEST_CASE("a copy in the wrong direction or across the end of an allocation is refused") {
-  const Fresh fresh;
-  const Stream stream;
-  const Array<int> array(2);
+TEST_CASE_FIXTURE(Setup,
+                  "a copy in the wrong direction or across the end of an allocation is refused") {
+  const Array<int> two(2);
   int values[3] = {};
   const auto copy = [&](void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
     return cudaMemcpyAsync(to, from, bytes, kind, stream);
   };
-  CHECK_ERROR(copy(values, array.data, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
-  CHECK_ERROR(copy(array.data, values, 8, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
-  CHECK_ERROR(copy(array.data, values, 8, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
-  CHECK_ERROR(copy(array.data, values, 8, cudaMemcpyHostToHost), cudaErrorInvalidValue);
-  CHECK_ERROR(copy(array.data, values, 12, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
-  CHECK_ERROR(copy(array.data + 1, values, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(values, two, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(two, values, 8, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(two, values, 8, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(two, values, 8, cudaMemcpyHostToHost), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(two, values, 12, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(copy(two + 1, values, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   CHECK_ERROR(copy(nullptr, values, 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  CHECK_ERROR(cudaMemsetAsync(values, 0, 4, stream), cudaErrorInvalidValue);
+  CHECK_ERROR(cudaMemsetAsync(two, 0, 1 << 20, stream), cudaErrorInvalidValue);
   CHECK_CUDA(copy(nullptr, nullptr, 0, cudaMemcpyHostToDevice));
-  CHECK_CUDA(copy(array.data, values, 8, cudaMemcpyDefault));
-}
-
-TEST_CASE("a copy goes between devices; pinned memory freed before it runs is detected") {
-  const Fresh fresh(2);
-  const Array<int> on_first(std::vector<int>{4});
-  CHECK_CUDA(cudaSetDevice(1));
-  {
-    const Stream stream;
-    const Array<int> on_second(1);
-    CHECK_CUDA(cudaMemcpyAsync(on_second.data, on_first.data, sizeof(int), cudaMemcpyDeviceToDevice,
-                               stream));
-    CHECK(on_second.read(stream) == std::vector{4});
-    CHECK_CUDA(
-        cudaMemcpyAsync(on_first.data, on_second.data, sizeof(int), cudaMemcpyDefault, stream));
-    CHECK_CUDA(cudaStreamSynchronize(stream));
-
-    {
-      const Pinned pinned;
-      CHECK_CUDA(cudaMemcpyAsync(on_second.data, pinned.value, sizeof(int), cudaMemcpyHostToDevice,
-                                 stream));
-    }
-    CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
-    CHECK(take_faults().find("a copy of 4 bytes touches memory that is freed") !=
-          std::string::npos);
-    reset();
-  }
-  CHECK_CUDA(cudaSetDevice(0));
-}
-
-TEST_CASE("memory is set to a byte in the order of its stream, also by a graph") {
-  const Fresh fresh;
-  const Stream stream;
-  const Array<int> array(std::vector<int>{1, 2, 3});
-  CHECK_CUDA(cudaMemsetAsync(array.data + 1, 0x11, sizeof(int), stream));
-  CHECK(array.read(stream) == std::vector{1, 0x11111111, 3});
-  const Graph graph(stream, [&] { CHECK_CUDA(cudaMemsetAsync(array.data, 0, 8, stream)); });
-  CHECK(array.read(stream) == std::vector{1, 0x11111111, 3});
-  graph.launch(stream);
-  CHECK(array.read(stream) == std::vector{0, 0, 3});
-  int on_host = 0;
-  CHECK_ERROR(cudaMemsetAsync(&on_host, 0, sizeof(int), stream), cudaErrorInvalidValue);
-  CHECK_ERROR(cudaMemsetAsync(array.data, 0, 1 << 20, stream), cudaErrorInvalidValue);
+  CHECK_CUDA(copy(two, values, 8, cudaMemcpyDefault));
 }

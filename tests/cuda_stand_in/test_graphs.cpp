@@ -3,159 +3,119 @@
 
 using namespace cuda_stand_in;
 
-TEST_CASE("captured work runs with every launch, and not before") {
-  const Fresh fresh;
-  const Stream stream;
-  const Array<int> array(std::vector<int>{0, 0});
-  const Graph graph(stream, [&] {
-    CHECK_CUDA(launch_on(stream, 1, 2, increment, array.data, 2));
-    CHECK_CUDA(launch_on(stream, 1, 2, increment, array.data, 1));
-  });
-  CHECK(array.read(stream) == std::vector{0, 0});
-  for (int i = 0; i < 3; ++i) graph.launch(stream);
-  CHECK(array.read(stream) == std::vector{6, 3});
+TEST_CASE_FIXTURE(Setup, "captured work runs with every launch, in the order of its stream") {
+  const Graph graph(stream, [&] { add_one(stream, array); });
+  CHECK(read(stream, array) == 0);
+  set_to(other, array, 10);
+  graph.launch(other);
+  graph.launch(other);
+  CHECK(read(other, array) == 12);
+  // Launches of one graph wait for each other, also on two streams.
+  graph.launch(stream);
+  graph.launch(other);
+  CHECK(read(other, array) == 14);
 }
 
-TEST_CASE("events carry a capture to other streams; without one, results are stale") {
-  const Fresh fresh;
+TEST_CASE_FIXTURE(Setup,
+                  "events carry a capture to other streams; without one, results are stale") {
+  const Event computed;
   for (const bool with_event : {true, false}) {
-    const Stream stream, side;
-    const Event forked, computed, joined;
-    const Array<int> source(std::vector<int>{1}), result(std::vector<int>{0});
+    set_to(stream, array, 1);
     const Graph graph(stream, [&] {
-      CHECK_CUDA(cudaEventRecord(forked, stream));
-      CHECK_CUDA(cudaStreamWaitEvent(side, forked, 0));
-      CHECK_CUDA(launch_on(side, 1, 1, increment, source.data, 1));
-      CHECK_CUDA(cudaEventRecord(computed, side));
-      if (with_event) CHECK_CUDA(cudaStreamWaitEvent(stream, computed, 0));
-      CHECK_CUDA(
-          cudaMemcpyAsync(result.data, source.data, sizeof(int), cudaMemcpyDeviceToDevice, stream));
-      CHECK_CUDA(cudaStreamWaitEvent(stream, computed, 0));
+      record(stream, event);
+      wait_for(other, event);
+      add_one(other, array);
+      record(other, computed);
+      if (with_event) wait_for(stream, computed);
+      copy(stream, result, array);
+      wait_for(stream, computed);
     });
     graph.launch(stream);
-    CHECK(result.read(stream) == std::vector{with_event ? 2 : 1});
-    graph.launch(stream);
-    CHECK(result.read(stream) == std::vector{with_event ? 3 : 2});
+    CHECK(read(stream, result) == (with_event ? 2 : 1));
   }
 }
 
-TEST_CASE("a launch keeps the order of the stream it is launched on") {
-  const Fresh fresh;
-  const Stream stream, other;
-  const Array<int> array(std::vector<int>{0});
-  const Graph graph(stream, [&] { CHECK_CUDA(launch_on(stream, 1, 1, increment, array.data, 1)); });
-  CHECK_CUDA(launch_on(other, 1, 1, assign, array.data, 1, 10));
-  graph.launch(other);
-  CHECK_CUDA(cudaMemcpyAsync(array.data, array.data, 0, cudaMemcpyDefault, other));
-  CHECK(array.read(other) == std::vector{11});
-}
-
-TEST_CASE("memory that is allocated and freed during a capture is fresh in every launch") {
-  const Fresh fresh;
-  const Stream stream;
-  const Array<int> result(std::vector<int>{0, 0});
+TEST_CASE_FIXTURE(Setup,
+                  "memory that is allocated and freed in a capture is fresh in every launch") {
   void* data = nullptr;
   const Graph graph(stream, [&] {
     CHECK_CUDA(cudaMallocAsync(&data, sizeof(int), stream));
-    CHECK_CUDA(cudaMemcpyAsync(result.data, data, sizeof(int), cudaMemcpyDeviceToDevice, stream));
-    CHECK_CUDA(launch_on(stream, 1, 1, assign, static_cast<int*>(data), 1, 5));
-    CHECK_CUDA(
-        cudaMemcpyAsync(result.data + 1, data, sizeof(int), cudaMemcpyDeviceToDevice, stream));
+    copy(stream, array, static_cast<int*>(data));
+    set_to(stream, static_cast<int*>(data), 5);
+    copy(stream, result, static_cast<int*>(data));
     CHECK_CUDA(cudaFreeAsync(data, stream));
   });
   for (int i = 0; i < 2; ++i) {
     graph.launch(stream);
-    CHECK(result.read(stream) == std::vector{poisoned_int, 5});
+    CHECK(read(stream, array) == poisoned_int);
+    CHECK(read(stream, result) == 5);
   }
 }
 
-TEST_CASE("a capture fails if memory from before it is freed inside") {
-  const Fresh fresh;
-  const Stream stream;
+TEST_CASE_FIXTURE(Setup, "calls that cannot be captured are refused; the capture then fails") {
   void* data = nullptr;
   CHECK_CUDA(cudaMallocAsync(&data, sizeof(int), stream));
-  CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  CHECK_ERROR(cudaFreeAsync(data, stream), cudaErrorInvalidValue);
-  cudaGraph_t graph = nullptr;
-  CHECK_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
-  CHECK_CUDA(cudaFreeAsync(data, stream));
-}
-
-TEST_CASE("a stream that captures cannot be waited for; the capture then fails") {
-  const Fresh fresh;
-  const Stream stream;
-  const Event event;
-  cudaGraph_t graph = nullptr;
-  const auto fails_with = [&](auto&& call) {
+  record(other, event);
+  const auto fails_with = [&](cudaError_t error, auto&& call) {
     CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-    call();
+    CHECK(call() == error);
     cudaStreamCaptureStatus status;
     CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status));
     CHECK(status == cudaStreamCaptureStatusInvalidated);
+    cudaGraph_t graph;
     CHECK_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
-    CHECK(graph == nullptr);
     CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status));
     CHECK(status == cudaStreamCaptureStatusNone);
   };
-  fails_with(
-      [&] { CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported); });
-  fails_with([&] { CHECK_ERROR(cudaStreamQuery(stream), cudaErrorStreamCaptureUnsupported); });
-  fails_with([&] { CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported); });
-  fails_with([&] {
-    void* data = nullptr;
-    CHECK_ERROR(cudaMalloc(&data, 1), cudaErrorStreamCaptureUnsupported);
-  });
-  fails_with([&] {
-    const Stream other;
-    CHECK_CUDA(cudaEventRecord(event, other));
-    CHECK_ERROR(cudaStreamWaitEvent(stream, event, 0), cudaErrorStreamCaptureIsolation);
-  });
+  void* made = nullptr;
+  fails_with(cudaErrorStreamCaptureUnsupported, [&] { return cudaStreamSynchronize(stream); });
+  fails_with(cudaErrorStreamCaptureUnsupported, [&] { return cudaStreamQuery(stream); });
+  fails_with(cudaErrorStreamCaptureUnsupported, [&] { return cudaDeviceSynchronize(); });
+  fails_with(cudaErrorStreamCaptureUnsupported, [&] { return cudaMalloc(&made, 1); });
+  fails_with(cudaErrorStreamCaptureIsolation,
+             [&] { return cudaStreamWaitEvent(stream, event, 0); });
+  fails_with(cudaErrorInvalidValue, [&] { return cudaFreeAsync(data, stream); });
+  CHECK_CUDA(cudaFreeAsync(data, stream));
 }
 
-TEST_CASE("a capture ends on the stream where it began, with all work joined") {
-  const Fresh fresh;
-  const Stream stream, side;
-  const Event forked;
-  const Array<int> array(std::vector<int>{0});
+TEST_CASE_FIXTURE(Setup, "a capture ends on the stream where it began, with all work joined") {
   cudaGraph_t graph = nullptr;
-  CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-  CHECK_CUDA(cudaEventRecord(forked, stream));
-  CHECK_ERROR(cudaEventSynchronize(forked), cudaErrorCapturedEvent);
-  CHECK_CUDA(cudaStreamWaitEvent(side, forked, 0));
-  CHECK_CUDA(launch_on(side, 1, 1, increment, array.data, 1));
+  const auto fork = [&] {
+    CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    record(stream, event);
+    wait_for(other, event);
+    add_one(other, array);
+  };
+  fork();
+  CHECK_ERROR(cudaEventSynchronize(event), cudaErrorCapturedEvent);
   CHECK_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
-
-  CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-  CHECK_CUDA(cudaEventRecord(forked, stream));
-  CHECK_CUDA(cudaStreamWaitEvent(side, forked, 0));
-  CHECK_ERROR(cudaStreamEndCapture(side, &graph), cudaErrorStreamCaptureUnmatched);
+  fork();
+  CHECK_ERROR(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureUnmatched);
   CHECK_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
-  CHECK(array.read(stream) == std::vector{0});
+  CHECK(read(stream, array) == 0);
 }
 
-TEST_CASE("every capture has a number, and nothing joins it when it has ended") {
-  const Fresh fresh;
-  const Stream stream, side;
-  const Event forked;
-  cudaStreamCaptureStatus status;
+TEST_CASE_FIXTURE(Setup, "every capture has a number, and nothing joins it when it has ended") {
   unsigned long long first = 0, same = 0, second = 0;
-  CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status, &first));
-  CHECK(status == cudaStreamCaptureStatusNone);
+  const auto number_of = [](cudaStream_t of, unsigned long long& number) {
+    cudaStreamCaptureStatus status;
+    CHECK_CUDA(cudaStreamGetCaptureInfo(of, &status, &number));
+    return status;
+  };
+  CHECK(number_of(stream, first) == cudaStreamCaptureStatusNone);
   const Graph one(stream, [&] {
-    CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status, &first));
-    CHECK(status == cudaStreamCaptureStatusActive);
-    CHECK_CUDA(cudaEventRecord(forked, stream));
-    CHECK_CUDA(cudaStreamWaitEvent(side, forked, 0));
-    CHECK_CUDA(cudaStreamGetCaptureInfo(side, &status, &same));
-    CHECK(status == cudaStreamCaptureStatusActive);
-    CHECK_CUDA(cudaEventRecord(forked, side));
-    CHECK_CUDA(cudaStreamWaitEvent(stream, forked, 0));
+    CHECK(number_of(stream, first) == cudaStreamCaptureStatusActive);
+    record(stream, event);
+    wait_for(other, event);
+    CHECK(number_of(other, same) == cudaStreamCaptureStatusActive);
+    record(other, event);
+    wait_for(stream, event);
   });
   CHECK(same == first);
-  CHECK_ERROR(cudaStreamWaitEvent(side, forked, 0), cudaErrorCapturedEvent);
+  CHECK_ERROR(cudaStreamWaitEvent(other, event, 0), cudaErrorCapturedEvent);
   const Graph two(stream, [&] {
-    CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status, &second));
-    CHECK_ERROR(cudaStreamWaitEvent(stream, forked, 0), cudaErrorCapturedEvent);
+    CHECK(number_of(stream, second) == cudaStreamCaptureStatusActive);
+    CHECK_ERROR(cudaStreamWaitEvent(stream, event, 0), cudaErrorCapturedEvent);
   });
   CHECK(second != first);
 }
