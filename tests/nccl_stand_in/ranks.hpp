@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,64 +21,31 @@
 
 namespace nccl_stand_in {
 
+using cuda_stand_in::take_faults;
+
 /// Starts a test with machine and library in their initial state. The test must leave no fault.
-class Fresh {
+class Fresh : public cuda_stand_in::Fresh {
  public:
-  explicit Fresh(int devices) {
-    cuda_stand_in::set_devices(devices);
-    cudaSetDevice(0);
-    start_again();
-  }
+  explicit Fresh(int devices) : cuda_stand_in::Fresh(devices) { reset(); }
   ~Fresh() {
-    CHECK(cuda_stand_in::take_faults() == "");
+    CHECK(take_faults() == "");
     CHECK(live_communicators() == 0);
-    start_again();
-    cuda_stand_in::set_devices(1);
-    cudaSetDevice(0);
-  }
-  Fresh(const Fresh&) = delete;  // there is one machine
-
-  /// CHECKs the faults so far, which the test has provoked.
-  void expect_faults(const std::string& text) const { CHECK(cuda_stand_in::take_faults() == text); }
-
- private:
-  static void start_again() {
     reset();
-    cuda_stand_in::set_order(cuda_stand_in::Order::lazy);
+    timeout() = before_;
   }
-};
 
-/// For tests of hangs: the machine times out after a second.
-class Impatient {
- public:
-  Impatient() { settings().timeout = std::chrono::seconds(1); }
-  ~Impatient() { settings().timeout = before_; }
-  Impatient(const Impatient&) = delete;  // there is one machine
+  /// For tests of hangs: the machine times out after a second.
+  void time_out_early() { timeout() = std::chrono::seconds(1); }
 
  private:
-  static cuda_stand_in::Settings& settings() { return cuda_stand_in::Machine::get().settings; }
-  std::chrono::seconds before_ = settings().timeout;
+  static std::chrono::seconds& timeout() { return cuda_stand_in::Machine::get().settings.timeout; }
+  std::chrono::seconds before_ = timeout();
 };
 
 /// Waits until other threads have enqueued that many operations.
 inline void until_pending(std::size_t operations) {
   while (cuda_stand_in::pending_operations() < operations) std::this_thread::yield();
 }
-
-/// A rank, as seen by its thread.
-struct Rank {
-  int rank = 0;
-  int size = 1;
-  ncclComm_t comm = nullptr;
-  cudaStream_t stream = nullptr;
-
-  cudaStream_t new_stream() const {
-    cudaStream_t made = nullptr;
-    CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-    return made;
-  }
-  void wait() const { CHECK_CUDA(cudaStreamSynchronize(stream)); }
-};
 
 /// Memory of the current device. Not freed, because a free waits.
 template <class T>
@@ -88,42 +54,96 @@ struct Buffer : cuda_stand_in::Array<T> {
   ~Buffer() { this->data = nullptr; }
 };
 
+inline cudaStream_t new_stream() {
+  cudaStream_t made = nullptr;
+  CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  return made;
+}
+
+/// A rank, as seen by its thread.
+struct Rank {
+  int rank = 0;
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+
+  /// Sums integers over the ranks.
+  ncclResult_t sum(const int* from, int* to, std::size_t count = 1) const {
+    return ncclAllReduce(from, to, count, ncclInt32, ncclSum, comm, stream);
+  }
+  /// Sums an integer in place.
+  ncclResult_t sum(const Buffer<int>& buffer) const { return sum(buffer.data, buffer.data); }
+  /// Broadcasts bytes of rank 0.
+  ncclResult_t broadcast(const void* from, void* to, std::size_t bytes) const {
+    return ncclBroadcast(from, to, bytes, ncclUint8, 0, comm, stream);
+  }
+  ncclResult_t send(const int* from, int to, std::size_t count = 1) const {
+    return ncclSend(from, count, ncclInt32, to, comm, stream);
+  }
+  ncclResult_t receive(int* to, int from, std::size_t count = 1) const {
+    return ncclRecv(to, count, ncclInt32, from, comm, stream);
+  }
+  ncclComm_t split(int color = 0, int key = 0) const {
+    ncclComm_t child = nullptr;
+    CHECK_NCCL(ncclCommSplit(comm, color, key, &child, nullptr));
+    return child;
+  }
+  ncclResult_t async_error() const {
+    ncclResult_t error = ncclSuccess;
+    CHECK_NCCL(ncclCommGetAsyncError(comm, &error));
+    return error;
+  }
+  /// Polls until the communicator is ready or has failed.
+  ncclResult_t settle() const {
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress) state = async_error();
+    return state;
+  }
+  void wait() const { CHECK_CUDA(cudaStreamSynchronize(stream)); }
+  /// CHECKs that the rank's operations do not end.
+  void hangs() const {
+    for (int i = 0; i < 10; ++i) CHECK(cudaStreamQuery(stream) == cudaErrorNotReady);
+  }
+};
+
 inline void run_threads(int count, const auto& body) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Polls until the communicator is ready or has failed.
-inline ncclResult_t settle(ncclComm_t comm) {
-  ncclResult_t state = ncclInProgress;
-  while (state == ncclInProgress)
-    if (const ncclResult_t asked = ncclCommGetAsyncError(comm, &state); asked != ncclSuccess)
-      return asked;
-  return state;
-}
-
-struct Options {
-  bool blocking = true;
-  bool destroy = true;
-};
-
-/// Runs body(Rank&) on a thread for each of `size` ranks; rank r uses device r.
-inline void on_ranks(int size, const auto& body, Options options = {}) {
+inline ncclUniqueId unique_id() {
   ncclUniqueId id;
   CHECK_NCCL(ncclGetUniqueId(&id));
+  return id;
+}
+
+/// Calls that are made together.
+inline void group(const auto& calls) {
+  CHECK_NCCL(ncclGroupStart());
+  calls();
+  CHECK_NCCL(ncclGroupEnd());
+}
+
+/// What becomes of the ranks' communicators after the body.
+enum class End { destroy, abort, none };
+
+/// Runs body(Rank&) on a thread for each of `size` ranks; rank r uses device r.
+inline void on_ranks(int size, End end, const auto& body, bool blocking = true) {
+  const ncclUniqueId id = unique_id();
   run_threads(size, [&](int r) {
     CHECK_CUDA(cudaSetDevice(r));
-    Rank rank{.rank = r, .size = size};
-    rank.stream = rank.new_stream();
+    Rank rank{.rank = r, .stream = new_stream()};
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = options.blocking ? 1 : 0;
-    const ncclResult_t made = ncclCommInitRankConfig(&rank.comm, size, id, r, &config);
-    CHECK_RESULT(made, options.blocking ? ncclSuccess : ncclInProgress);
-    CHECK_NCCL(settle(rank.comm));
+    config.blocking = blocking ? 1 : 0;
+    CHECK_RESULT(ncclCommInitRankConfig(&rank.comm, size, id, r, &config),
+                 blocking ? ncclSuccess : ncclInProgress);
+    CHECK_NCCL(rank.settle());
     body(rank);
-    if (options.destroy) CHECK_NCCL(ncclCommDestroy(rank.comm));
+    if (end == End::destroy) CHECK_NCCL(ncclCommDestroy(rank.comm));
+    if (end == End::abort) CHECK_NCCL(ncclCommAbort(rank.comm));
   });
 }
+
+inline void on_ranks(int size, const auto& body) { on_ranks(size, End::destroy, body); }
 
 }  // namespace nccl_stand_in

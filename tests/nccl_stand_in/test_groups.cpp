@@ -11,12 +11,12 @@ TEST_CASE("sends and receives of a group are matched per pair of ranks, in their
     const int next = (rank.rank + 1) % 3, previous = (rank.rank + 2) % 3;
     const Buffer<int> from(std::vector{10 * rank.rank, 10 * rank.rank + 1, 10 * rank.rank + 2});
     const Buffer<int> to(3);
-    CHECK_NCCL(ncclGroupStart());
-    CHECK_NCCL(ncclSend(from.data, 1, ncclInt32, next, rank.comm, rank.stream));
-    CHECK_NCCL(ncclRecv(to.data + 2, 1, ncclInt32, previous, rank.comm, rank.stream));
-    CHECK_NCCL(ncclSend(from.data + 1, 2, ncclInt32, next, rank.comm, rank.stream));
-    CHECK_NCCL(ncclRecv(to.data, 2, ncclInt32, previous, rank.comm, rank.stream));
-    CHECK_NCCL(ncclGroupEnd());
+    group([&] {
+      CHECK_NCCL(rank.send(from.data, next));
+      CHECK_NCCL(rank.receive(to.data + 2, previous));
+      CHECK_NCCL(rank.send(from.data + 1, next, 2));
+      CHECK_NCCL(rank.receive(to.data, previous, 2));
+    });
     CHECK(to.read(rank.stream) == std::vector{10 * previous + 1, 10 * previous + 2, 10 * previous});
   });
 }
@@ -25,80 +25,76 @@ TEST_CASE("only ranks that exchange take part; self-sends and empty messages are
   const Fresh fresh(4);
   on_ranks(4, [](Rank& rank) {
     const Buffer<int> from(std::vector{rank.rank}), to(std::vector{-1});
-    if (rank.rank == 0) CHECK_NCCL(ncclSend(from.data, 1, ncclInt32, 2, rank.comm, rank.stream));
-    if (rank.rank == 2) CHECK_NCCL(ncclRecv(to.data, 1, ncclInt32, 0, rank.comm, rank.stream));
-    if (rank.rank == 1) {
-      CHECK_NCCL(ncclGroupStart());
-      CHECK_NCCL(ncclSend(from.data, 1, ncclInt32, 1, rank.comm, rank.stream));
-      CHECK_NCCL(ncclRecv(to.data, 1, ncclInt32, 1, rank.comm, rank.stream));
-      CHECK_NCCL(ncclSend(nullptr, 0, ncclInt32, 3, rank.comm, rank.stream));
-      CHECK_NCCL(ncclGroupEnd());
-    }
-    if (rank.rank == 3) CHECK_NCCL(ncclRecv(nullptr, 0, ncclInt32, 1, rank.comm, rank.stream));
+    if (rank.rank == 0) CHECK_NCCL(rank.send(from.data, 2));
+    if (rank.rank == 2) CHECK_NCCL(rank.receive(to.data, 0));
+    if (rank.rank == 1)
+      group([&] {
+        CHECK_NCCL(rank.send(from.data, 1));
+        CHECK_NCCL(rank.receive(to.data, 1));
+        CHECK_NCCL(rank.send(nullptr, 3, 0));
+      });
+    if (rank.rank == 3) CHECK_NCCL(rank.receive(nullptr, 1, 0));
     CHECK(to.read(rank.stream) == std::vector{std::vector{-1, 1, 0, -1}[std::size_t(rank.rank)]});
   });
 }
 
 TEST_CASE("two ranks that send to each other outside of a group hang") {
-  const Fresh fresh(2);
-  const Impatient impatient;
+  Fresh fresh(2);
+  fresh.time_out_early();
   std::barrier here(2);
-  on_ranks(2,
-           [&](Rank& rank) {
-             const Buffer<int> buffer(2);
-             const int other = 1 - rank.rank;
-             CHECK_NCCL(ncclSend(buffer.data, 1, ncclInt32, other, rank.comm, rank.stream));
-             CHECK_NCCL(ncclRecv(buffer.data + 1, 1, ncclInt32, other, rank.comm, rank.stream));
-             until_pending(8);
-             here.arrive_and_wait();
-             CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
-             here.arrive_and_wait();
-             CHECK_NCCL(ncclCommAbort(rank.comm));
-           },
-           {.destroy = false});
-  CHECK(cuda_stand_in::take_faults().find("streams wait for each other") == 0);
+  on_ranks(2, End::abort, [&](Rank& rank) {
+    const Buffer<int> buffer(2);
+    CHECK_NCCL(rank.send(buffer.data, 1 - rank.rank));
+    CHECK_NCCL(rank.receive(buffer.data + 1, 1 - rank.rank));
+    until_pending(8);
+    here.arrive_and_wait();
+    CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
+    here.arrive_and_wait();
+  });
+  CHECK(take_faults().find("streams wait for each other") == 0);
 }
 
 TEST_CASE("the calls of a group begin at its end; other communicators and groups are refused") {
   const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {
-    ncclComm_t second, third;
-    CHECK_NCCL(ncclCommSplit(rank.comm, 0, rank.rank, &second, nullptr));
+    Rank second = rank;
+    second.comm = rank.split();
     const Buffer<int> a(std::vector{1}), b(std::vector{2});
-    const auto copy = [&](ncclComm_t comm) {
-      return ncclBroadcast(a.data, b.data, 1, ncclInt32, 0, comm, rank.stream);
-    };
-    CHECK_NCCL(ncclGroupStart());
-    CHECK_NCCL(copy(rank.comm));
-    CHECK(b.read(rank.stream) == std::vector{2});  // nothing has been enqueued
-    CHECK_NCCL(ncclGroupEnd());
+    group([&] {
+      CHECK_NCCL(rank.sum(a.data, b.data));
+      CHECK(b.read(rank.stream) == std::vector{2});  // nothing has been enqueued
+    });
     CHECK(b.read(rank.stream) == std::vector{1});
     CHECK_NCCL(ncclGroupStart());
-    CHECK_NCCL(copy(rank.comm));
-    CHECK_RESULT(copy(second), ncclInvalidUsage);
+    CHECK_NCCL(rank.sum(a.data, b.data));
+    CHECK_RESULT(second.sum(a.data, b.data), ncclInvalidUsage);
     CHECK_RESULT(ncclGroupStart(), ncclInvalidUsage);
+    ncclComm_t third = nullptr;
     CHECK_RESULT(ncclCommSplit(rank.comm, 0, 0, &third, nullptr), ncclInvalidUsage);
     CHECK_RESULT(ncclGroupEnd(), ncclInvalidUsage);
     CHECK_NCCL(ncclCommAbort(third));  // the incomplete communicator
-    CHECK_NCCL(ncclCommDestroy(second));
+    CHECK_NCCL(ncclCommDestroy(second.comm));
   });
-  fresh.expect_faults(
-      "nccl: ncclBroadcast: calls of a group are on one communicator and stream\n"
-      "nccl: ncclGroupStart: groups within groups are not there\n"
-      "nccl: a communicator is made within a group\n");
+  CHECK(take_faults() ==
+        "nccl: ncclAllReduce: calls of a group are on one communicator and stream\n"
+        "nccl: ncclGroupStart: groups within groups are not there\n"
+        "nccl: a communicator is made within a group\n");
 }
 
 TEST_CASE("an error within a group is also returned by its end, and no call of it is done") {
   const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {
     const Buffer<int> buffer(std::vector{5, 6});
-    CHECK_NCCL(ncclGroupStart());
-    CHECK_NCCL(
-        ncclBroadcast(buffer.data, buffer.data + 1, 1, ncclInt32, 0, rank.comm, rank.stream));
-    CHECK_RESULT(ncclSend(buffer.data, 1, ncclInt32, 7, rank.comm, rank.stream),
-                 ncclInvalidArgument);
-    CHECK_RESULT(ncclGroupEnd(), ncclInvalidArgument);
-    CHECK(std::string(ncclGetLastError(nullptr)) == "ncclSend: there is no rank 7 among 1");
+    for (const bool planted : {false, true}) {
+      CHECK_NCCL(ncclGroupStart());
+      CHECK_NCCL(rank.sum(buffer.data, buffer.data + 1));
+      if (planted) fail_call("ncclSend", 1, ncclInternalError);
+      const ncclResult_t result = planted ? ncclInternalError : ncclInvalidArgument;
+      CHECK_RESULT(rank.send(buffer.data, 7), result);
+      CHECK_RESULT(ncclGroupEnd(), result);
+      CHECK(std::string(ncclGetLastError(nullptr)) ==
+            (planted ? "ncclSend: a planted error" : "ncclSend: there is no rank 7 among 1"));
+    }
     CHECK(buffer.read(rank.stream) == std::vector{5, 6});
     CHECK_RESULT(ncclGroupEnd(), ncclInvalidUsage);
   });
@@ -108,13 +104,13 @@ TEST_CASE("calls of one group that touch the same memory are a fault") {
   const Fresh fresh(1);
   on_ranks(1, [](Rank& rank) {
     const Buffer<int> buffer(8);
-    CHECK_NCCL(ncclGroupStart());
-    CHECK_NCCL(ncclSend(buffer.data, 4, ncclInt32, 0, rank.comm, rank.stream));
-    CHECK_NCCL(ncclRecv(buffer.data + 3, 4, ncclInt32, 0, rank.comm, rank.stream));
-    CHECK_NCCL(ncclGroupEnd());
+    group([&] {
+      CHECK_NCCL(rank.send(buffer.data, 0, 4));
+      CHECK_NCCL(rank.receive(buffer.data + 3, 0, 4));
+    });
     rank.wait();
   });
-  fresh.expect_faults(
-      "nccl: calls of one group on world touch the same memory: ncclSend: 4 int32 to 0 and "
-      "ncclRecv: 4 int32 from 0\n");
+  CHECK(take_faults() ==
+        "nccl: calls of one group on world touch the same memory: ncclSend: 4 int32 to 0 and "
+        "ncclRecv: 4 int32 from 0\n");
 }

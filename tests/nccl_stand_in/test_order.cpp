@@ -15,23 +15,22 @@ void set(cudaStream_t stream, int* to, int value) {
 }
 
 void order(cudaStream_t before, cudaStream_t after) {
-  cudaEvent_t event;
-  CHECK_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  const cuda_stand_in::Event event;
   CHECK_CUDA(cudaEventRecord(event, before));
   CHECK_CUDA(cudaStreamWaitEvent(after, event, 0));
-  CHECK_CUDA(cudaEventDestroy(event));
 }
 
 }  // namespace
 
-TEST_CASE("a collective is enqueued, and runs on all of its ranks when the host needs it") {
+TEST_CASE("a collective runs in its stream's order, on all of its ranks, when the host needs it") {
   const Fresh fresh(2);
   on_ranks(2, [](Rank& rank) {
-    const Buffer<int> buffer(1);
-    set(rank.stream, buffer.data, rank.rank + 1);
-    CHECK_NCCL(
-        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
-    CHECK(buffer.read(rank.stream) == std::vector{3});
+    const Buffer<int> from(1), to(1);
+    set(rank.stream, from.data, rank.rank + 1);
+    CHECK_NCCL(rank.sum(from.data, to.data));
+    set(rank.stream, from.data, 100);
+    CHECK(to.read(rank.stream) == std::vector{3});
+    CHECK(from.read(rank.stream) == std::vector{100});
   });
 }
 
@@ -39,11 +38,11 @@ TEST_CASE("without an event before the collective, its ranks receive stale data"
   for (const bool with_event : {true, false}) {
     const Fresh fresh(2);
     on_ranks(2, [&](Rank& rank) {
-      const cudaStream_t compute = rank.new_stream();
+      const cudaStream_t compute = new_stream();
       const Buffer<int> from(1), to(1);
       set(compute, from.data, rank.rank + 1);
       if (with_event || rank.rank == 0) order(compute, rank.stream);
-      CHECK_NCCL(ncclAllReduce(from.data, to.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
+      CHECK_NCCL(rank.sum(from.data, to.data));
       CHECK(to.read(rank.stream) == std::vector{with_event ? 3 : int(1u + unsigned(poisoned_int))});
     });
   }
@@ -53,25 +52,14 @@ TEST_CASE("without an event after the collective, its result is stale") {
   for (const bool with_event : {true, false}) {
     const Fresh fresh(2);
     on_ranks(2, [&](Rank& rank) {
-      const cudaStream_t compute = rank.new_stream();
+      const cudaStream_t compute = new_stream();
       const Buffer<int> from(std::vector{rank.rank + 1}), to(1);
-      CHECK_NCCL(ncclAllReduce(from.data, to.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
+      CHECK_NCCL(rank.sum(from.data, to.data));
       if (with_event) order(rank.stream, compute);
       CHECK(to.read(compute) == std::vector{with_event ? 3 : poisoned_int});
       rank.wait();
     });
   }
-}
-
-TEST_CASE("an input may be overwritten after the collective in its stream") {
-  const Fresh fresh(2);
-  on_ranks(2, [](Rank& rank) {
-    const Buffer<int> from(std::vector{rank.rank + 1}), to(1);
-    CHECK_NCCL(ncclAllReduce(from.data, to.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
-    set(rank.stream, from.data, 100);
-    CHECK(to.read(rank.stream) == std::vector{3});
-    CHECK(from.read(rank.stream) == std::vector{100});
-  });
 }
 
 TEST_CASE("eager order gives the same values") {
@@ -81,7 +69,7 @@ TEST_CASE("eager order gives the same values") {
     const Buffer<int> from(std::vector{rank.rank}), all(3), sum(1);
     for (int i = 0; i < 10; ++i) {
       CHECK_NCCL(ncclAllGather(from.data, all.data, 1, ncclInt32, rank.comm, rank.stream));
-      CHECK_NCCL(ncclAllReduce(from.data, sum.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
+      CHECK_NCCL(rank.sum(from.data, sum.data));
     }
     CHECK(all.read(rank.stream) == std::vector{0, 1, 2});
     CHECK(sum.read(rank.stream) == std::vector{3});
@@ -89,43 +77,34 @@ TEST_CASE("eager order gives the same values") {
 }
 
 TEST_CASE("two communicators used in different orders on one stream are a detected deadlock") {
-  const Fresh fresh(2);
-  const Impatient impatient;
+  Fresh fresh(2);
+  fresh.time_out_early();
   std::barrier here(2);
-  on_ranks(2,
-           [&](Rank& rank) {
-             ncclComm_t second;
-             CHECK_NCCL(ncclCommSplit(rank.comm, 0, rank.rank, &second, nullptr));
-             const Buffer<int> a(std::vector{1}), b(std::vector{1});
-             const auto reduce = [&](const Buffer<int>& buffer, ncclComm_t comm) {
-               CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, comm,
-                                        rank.stream));
-             };
-             if (rank.rank == 0) reduce(a, rank.comm), reduce(b, second);
-             else reduce(b, second), reduce(a, rank.comm);
-             until_pending(8);
-             here.arrive_and_wait();
-             CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
-             here.arrive_and_wait();
-             CHECK_NCCL(ncclCommAbort(second));
-             CHECK_NCCL(ncclCommAbort(rank.comm));
-           },
-           {.destroy = false});
-  CHECK(cuda_stand_in::take_faults().find("streams wait for each other, among them one for its "
-                                          "ncclAllReduce on world") == 0);
+  on_ranks(2, End::abort, [&](Rank& rank) {
+    Rank second = rank;
+    second.comm = rank.split();
+    const Buffer<int> a(std::vector{1}), b(std::vector{1});
+    CHECK_NCCL((rank.rank == 0 ? rank : second).sum(a));
+    CHECK_NCCL((rank.rank == 0 ? second : rank).sum(b));
+    until_pending(8);
+    here.arrive_and_wait();
+    CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
+    here.arrive_and_wait();
+    CHECK_NCCL(ncclCommAbort(second.comm));
+  });
+  CHECK(take_faults().find("streams wait for each other, among them one for its "
+                           "ncclAllReduce on world") == 0);
 }
 
 TEST_CASE(
     "a collective that one rank does not join hangs until the time-out makes the device fail") {
-  const Fresh fresh(2);
-  const Impatient impatient;
+  Fresh fresh(2);
+  fresh.time_out_early();
   on_ranks(2, [](Rank& rank) {
     if (rank.rank == 1) return;
-    const Buffer<int> buffer(1);
-    CHECK_NCCL(
-        ncclAllReduce(buffer.data, buffer.data, 1, ncclInt32, ncclSum, rank.comm, rank.stream));
+    CHECK_NCCL(rank.sum(Buffer<int>(1)));
     CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
   });
-  fresh.expect_faults(
-      "timed out waiting for work that was never enqueued: ncclAllReduce on world of rank 0\n");
+  CHECK(take_faults() ==
+        "timed out waiting for work that was never enqueued: ncclAllReduce on world of rank 0\n");
 }

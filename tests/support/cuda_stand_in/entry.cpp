@@ -11,7 +11,8 @@ namespace {
 struct Planted {
   std::string function;
   int calls_left;
-  cudaError_t error;
+  int error;
+  int device;
 };
 
 std::list<Planted>& planted_errors() {
@@ -41,10 +42,18 @@ void record_call(const char* function, const Arguments& arguments) {
   recording->add(std::move(call));
 }
 
-cudaError_t planted_error(std::string_view function) {
-  cudaError_t error = cudaSuccess;
+void plant_error(std::string_view function, int nth, int error, int device) {
+  const Lock lock = Machine::get().lock();
+  planted_errors().push_back({std::string(function), nth, error, device});
+}
+
+int planted_error(std::string_view function) {
+  const int device = ThreadState::get().device;
+  int error = 0;
   for (Planted& planted : planted_errors())
-    if (planted.function == function && --planted.calls_left == 0) error = planted.error;
+    if (planted.function == function && (planted.device < 0 || planted.device == device) &&
+        --planted.calls_left == 0)
+      error = planted.error;
   planted_errors().remove_if([](const Planted& planted) { return planted.calls_left == 0; });
   return error;
 }
@@ -55,8 +64,10 @@ void hold_call(std::string_view function) {
   held().changed.notify_all();
 }
 
+bool is_held(std::string_view function) { return held().function == function; }
+
 void wait_while_held(Lock& lock, std::string_view function) {
-  held().changed.wait(lock, [&] { return held().function != function; });
+  held().changed.wait(lock, [&] { return !is_held(function); });
 }
 
 void set_memory(std::size_t bytes) {
@@ -87,8 +98,7 @@ void set_thread_order(ThreadOrder order) {
 }
 
 void fail_call(std::string_view function, int nth, cudaError_t error) {
-  const Lock lock = Machine::get().lock();
-  planted_errors().push_back({std::string(function), nth, error});
+  plant_error(function, nth, error);
 }
 
 void fail_operation(cudaStream_t stream, cudaError_t error) {
@@ -108,6 +118,7 @@ void reset() {
   Machine& machine = Machine::get();
   Lock lock = machine.lock();
   planted_errors().clear();
+  held().function.clear();
   machine.reset(lock);
   ThreadState::get().last_error = cudaSuccess;
 }

@@ -33,8 +33,15 @@ struct Context {
 /// Adds the call to the thread's recording, if there is one.
 void record_call(const char* function, const Arguments& arguments);
 
-/// The error that `fail_call` planted for this call of the function, if any. Counts the call.
-cudaError_t planted_error(std::string_view function);
+/// Makes the `nth` call of the function, which may be one of another library, return the error.
+/// @param device  counts only calls of threads with this current device; all calls if negative
+void plant_error(std::string_view function, int nth, int error, int device = -1);
+
+/// The error that was planted for this call of the function, or 0. Counts the call.
+int planted_error(std::string_view function);
+
+/// Whether `hold_call` holds this function, which may be one of another library.
+bool is_held(std::string_view function);
 
 /// Waits while `hold_call` holds this function.
 void wait_while_held(Lock& lock, std::string_view function);
@@ -54,8 +61,7 @@ cudaError_t entry(const char* function, const Arguments& arguments, Work&& work)
   Lock lock = machine.lock();
   record_call(function, arguments);
   wait_while_held(lock, function);
-  if (const cudaError_t planted = planted_error(function); planted != cudaSuccess)
-    return remember(planted);
+  if (const int planted = planted_error(function)) return remember(cudaError_t(planted));
   if (machine.settings.devices == 0) return remember(cudaErrorNoDevice);
   if (thread.device >= machine.settings.devices) return remember(cudaErrorInvalidDevice);
   Device& device = machine.device(thread.device);

@@ -2,8 +2,8 @@
 // match the other ranks' calls.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include <nccl.h>
@@ -12,16 +12,13 @@
 
 namespace nccl_stand_in {
 
-enum class Function {
-  all_reduce,
-  reduce_scatter,
-  all_gather,
-  broadcast,
-  all_to_all,
-  gather,
-  scatter,
-  send,
-  receive
+/// What a call reads or writes: `count` elements, or that many for each rank.
+enum class Blocks { none, one, each, one_at_root, each_at_root };
+
+struct Function {
+  const char* name;
+  Blocks reads;
+  Blocks writes;
 };
 
 struct Range {
@@ -35,35 +32,48 @@ struct Range {
 };
 
 struct TransferCall {
-  Function function{};
+  Function function;
   const void* send = nullptr;
   void* receive = nullptr;
   std::size_t count = 0;
   ncclDataType_t type{};
-  ncclRedOp_t op = ncclSum;
-  int peer = -1;  ///< the root, or the other rank of a send or receive
+  std::optional<int> peer{};        ///< the root, or the other rank of a send or receive
+  std::optional<ncclRedOp_t> op{};  ///< of a reduction
   CUstream_st* stream = nullptr;
   bool registered = false;    ///< a buffer has been registered with the communicator
   bool unregistered = false;  ///< a buffer has not
 
-  bool to_one() const { return function == Function::send || function == Function::receive; }
-  bool reduces() const;
-  bool has_root() const;
+  bool sends() const { return function.writes == Blocks::none; }
+  /// Whether it is a send or a receive.
+  bool to_one() const { return sends() || function.reads == Blocks::none; }
+  /// Bytes of one block.
   std::size_t bytes() const;
 
   /// The ranges that rank `rank` of `size` reads and writes.
-  Range input(int rank, int size) const;
-  Range output(int rank, int size) const;
+  Range input(int rank, int size) const { return range(send, function.reads, rank, size); }
+  Range output(int rank, int size) const { return range(receive, function.writes, rank, size); }
+  /// The offset of the rank's own block in its input, or in its output.
+  std::size_t own_block(Blocks blocks, int rank) const {
+    return is_each(blocks) ? std::size_t(rank) * bytes() : 0;
+  }
   /// Whether input and output overlap in a way that NCCL does not allow.
   bool overlaps_itself(int rank, int size) const;
 
-  /// "1024 float32 sum to 0"
+  /// "1024 float32"
+  std::string data() const;
+  /// "ncclAllReduce: 1024 float32 sum"
   std::string text() const;
+  /// "1024 float32 sum"
+  std::string arguments() const;
+
+  static bool is_each(Blocks b) { return b == Blocks::each || b == Blocks::each_at_root; }
+  static bool is_at_root(Blocks b) { return b == Blocks::one_at_root || b == Blocks::each_at_root; }
+
+ private:
+  Range range(const void* begin, Blocks blocks, int rank, int size) const;
 };
 
-const char* name_of(Function function);
-const char* name_of(ncclDataType_t type);
-/// Bytes of an element; 0 for an invalid type.
+/// Bytes of an element; 0 for a type that is not supported.
 std::size_t bytes_of(ncclDataType_t type);
 
 }  // namespace nccl_stand_in

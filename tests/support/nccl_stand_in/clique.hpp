@@ -9,7 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "call.hpp"
@@ -41,60 +41,41 @@ struct Match {
   struct Part {
     std::shared_ptr<Shipment> shipment{};
     std::size_t call = 0;  ///< index in the shipment
-    std::string text{};
+    std::string text{};    ///< the same for all parts
 
-    const std::vector<std::byte>& sent() const { return shipment->sent[call]; }
+    const TransferCall& made() const { return shipment->calls[call]; }
+    const std::byte* sent() const { return shipment->sent[call].data(); }
   };
   std::vector<Part> parts{};  ///< by rank; of a send and receive: the sender's, the receiver's
   std::size_t missing = 0;
 };
 
+using Matches = std::vector<std::shared_ptr<Match>>;
+
 struct Clique {
-  std::string name;
+  std::string name{};
   int size = 0;
   std::vector<ncclComm*> members{};  ///< by rank; null before a rank joins and after it leaves
   int joined = 0;
   std::string refusal{};  ///< why the joined ranks cannot communicate; else empty
   int connected = 0;      ///< ranks that have called a collective
+  /// The children of the ranks that have called the k-th split, by color, key and parent's rank.
+  std::map<std::uint64_t, std::map<std::tuple<int, int, int>, ncclComm*>> splits{};
 
   /// Matches the calls of an operation that has its place in its stream.
   /// @return the matches, by call; fewer if the ranks disagree
-  std::vector<std::shared_ptr<Match>> add(const std::shared_ptr<Shipment>& shipment);
+  Matches add(const std::shared_ptr<Shipment>& shipment);
   /// Opens the latches of all operations that these matches complete. In eager order, they then
   /// run.
-  static void open(const std::vector<std::shared_ptr<Match>>& matches);
-
-  /// Counts the ranks that have reached a call which all ranks must make, such as a split.
-  struct Meeting {
-    int here = 0;
-    std::vector<ncclComm*> brought{};  ///< by rank
-    std::vector<std::pair<int, int>> colors_and_keys{};
-  };
-  std::map<std::uint64_t, Meeting> splits{};
+  static void open(const Matches& matches);
 
  private:
-  using OpenMatches = std::map<std::uint64_t, std::shared_ptr<Match>>;  ///< by sequence number
-
-  struct Queue {
-    std::uint64_t sent = 0, received = 0;
-    OpenMatches open{};
-  };
-  /// The match that a call belongs to.
-  struct Slot {
-    OpenMatches* open;
-    std::uint64_t number;
-    std::size_t parts;  ///< number of calls in the match
-    std::size_t place;  ///< index of this call in the match
-    std::string what;   ///< "collective 3"
-  };
-  Slot next_collective(int rank);
-  Slot next_transfer(int rank, const TransferCall& call);
-  bool join(Match& match, const Slot& slot, Match::Part part);
+  bool join(Match& match, const std::string& what, std::size_t place, Match::Part part);
   void disagree(const std::string& what, const Match::Part& a, const Match::Part& b);
 
-  std::map<int, std::uint64_t> begun_;  ///< number of collectives begun, by rank
-  OpenMatches collectives_;
-  std::map<std::pair<int, int>, Queue> transfers_;
+  /// Number of calls made: of a rank's collectives, or from a sender to a receiver by either.
+  std::map<std::tuple<std::size_t, int, int>, std::uint64_t> made_{};
+  std::map<std::string, std::shared_ptr<Match>> open_{};  ///< by text: "collective 3"
 };
 
 }  // namespace nccl_stand_in

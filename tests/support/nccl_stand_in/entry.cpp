@@ -1,26 +1,30 @@
 #include "entry.hpp"
 
 #include <algorithm>
-
-#include "flight.hpp"
+#include <utility>
 
 namespace nccl_stand_in {
 
-ncclResult_t Context::find(ncclComm_t handle, std::shared_ptr<ncclComm>& comm) const {
-  if (handle == nullptr) return refuse(ncclInvalidArgument, "the communicator is null");
-  comm = library.find(handle);
-  if (comm == nullptr) return fault(ncclInvalidArgument, "the communicator has gone, or never was");
-  return ncclSuccess;
+std::shared_ptr<ncclComm> Context::find(ncclComm_t handle) const {
+  if (handle == nullptr) refuse(ncclInvalidArgument, "the communicator is null");
+  std::shared_ptr<ncclComm> comm = library.find(handle);
+  if (comm == nullptr) fault(ncclInvalidArgument, "the communicator has gone, or never was");
+  return comm;
 }
 
-ncclResult_t Context::find_ready(ncclComm_t handle, std::shared_ptr<ncclComm>& comm) const {
-  if (const ncclResult_t result = find(handle, comm); result != ncclSuccess) return result;
-  if (comm->async_error != ncclSuccess) return comm->async_error;
+std::shared_ptr<ncclComm> Context::find_ready(ncclComm_t handle) const {
+  std::shared_ptr<ncclComm> comm = find(handle);
+  if (comm->async_error != ncclSuccess) throw Refusal{comm->async_error};
   if (comm->job != nullptr)
-    return refuse(ncclInvalidArgument,
-                  "the previous call on this communicator has not returned ncclSuccess");
-  if (comm->finalized) return fault(ncclInvalidUsage, "the communicator has been finalized");
-  return ncclSuccess;
+    refuse(ncclInvalidArgument,
+           "the previous call on this communicator has not returned ncclSuccess");
+  if (comm->finalized) fault(ncclInvalidUsage, "the communicator has been finalized");
+  return comm;
+}
+
+void Context::refuse(ncclResult_t result, const std::string& text) const {
+  library.set_last_error(std::string(function) + ": " + text);
+  throw Refusal{result};
 }
 
 Group& Group::get() {
@@ -33,30 +37,17 @@ ncclResult_t Group::end(const Context& context) {
   for (const auto& one : ended.aborted) reclaim(context, *one);
   if (ended.error != ncclSuccess || ended.calls.empty()) return ended.error;
   ncclComm& of = *ended.comm;
-  const bool connects = std::any_of(ended.calls.begin(), ended.calls.end(),
-                                    [](const TransferCall& call) { return !call.to_one(); });
+  const bool connects = !std::ranges::all_of(ended.calls, &TransferCall::to_one);
   if (connects && !std::exchange(of.connected, true)) ++of.clique->connected;
   context.library.notify();
-  return context.library.begin(context.lock, {.comm = ended.comm,
-                                              .ready =
-                                                  [&of] {
-                                                    return !Library::get().connect_on_use ||
-                                                           !of.connected ||
-                                                           of.clique->connected == of.clique->size;
-                                                  },
-                                              .finish =
-                                                  [ended] {
-                                                    launch(ended.comm, ended.calls);
-                                                    return ncclSuccess;
-                                                  },
-                                              .function = context.function});
+  const auto ready = [&of] {
+    return !Library::get().connect_on_use || !of.connected || of.clique->connected == of.size();
+  };
+  const auto finish = [ended] {
+    launch(ended.comm, ended.calls);
+    return ncclSuccess;
+  };
+  return context.library.begin(context.lock, {ended.comm, ready, finish, context.function});
 }
-
-std::string label(ncclComm_t handle) {
-  const auto comm = Library::get().find(handle);
-  return comm == nullptr || comm->clique == nullptr ? "no communicator" : comm->name();
-}
-
-std::string group_label() { return Group::get().begun ? ", in a group" : ""; }
 
 }  // namespace nccl_stand_in

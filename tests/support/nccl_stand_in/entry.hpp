@@ -1,22 +1,19 @@
 // Work common to all entry points, and the group that a thread has begun.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "communicator.hpp"
 #include "cuda_stand_in/entry.hpp"
+#include "stand_in.hpp"
 
 namespace nccl_stand_in {
 
-/// The arguments of a call that a recording shows.
-struct Details {
-  std::optional<cudaStream_t> stream{};
-  std::function<std::string()> text{};  ///< called under the lock
+/// Thrown by the work of an entry point, which then returns the result.
+struct Refusal {
+  ncclResult_t result;
 };
 
 /// The state passed to the work of an entry point.
@@ -27,17 +24,18 @@ struct Context {
   const char* function;
 
   /// The communicator of a handle, for calls that are always allowed.
-  /// @return ncclInvalidArgument, with a fault, if the handle is invalid
-  ncclResult_t find(ncclComm_t handle, std::shared_ptr<ncclComm>& comm) const;
+  /// @throws Refusal with ncclInvalidArgument, after a fault, if the handle is invalid
+  std::shared_ptr<ncclComm> find(ncclComm_t handle) const;
   /// The communicator, which must be neither busy nor failed.
-  ncclResult_t find_ready(ncclComm_t handle, std::shared_ptr<ncclComm>& comm) const;
-  /// Sets an error message that names the function. @return `result`
-  ncclResult_t refuse(ncclResult_t result, const std::string& text) const {
-    return library.refuse(result, std::string(function) + ": " + text);
-  }
-  ncclResult_t fault(ncclResult_t result, const std::string& text) const {
-    library.fault(std::string(function) + ": " + text);
-    return result;
+  std::shared_ptr<ncclComm> find_ready(ncclComm_t handle) const;
+  /// Sets an error message that names the function. @throws Refusal
+  [[noreturn]] void refuse(ncclResult_t result, const std::string& text) const;
+  /// Reports an error in the use of the library. The call goes on.
+  void report(const std::string& text) const { library.fault(std::string(function) + ": " + text); }
+  /// Reports an error in the use of the library. @throws Refusal
+  [[noreturn]] void fault(ncclResult_t result, const std::string& text) const {
+    report(text);
+    throw Refusal{result};
   }
 };
 
@@ -59,33 +57,25 @@ struct Group {
 /// enqueued on the device's other communicators, and for the graphs that contain its calls. A hang
 /// is a fault.
 void reclaim(const Context& context, ncclComm& comm);
-/// Waits until no graph contains calls on the communicator. A hang is a fault.
-void wait_for_graphs(const Context& context, const ncclComm& comm);
-
-/// The communicator's name for recordings, such as "world".
-std::string label(ncclComm_t handle);
-/// ", in a group"; empty outside of groups.
-std::string group_label();
 
 /// Runs the work of an entry point.
-/// @param work  (const Context&) -> ncclResult_t
+/// @param arguments  what a recording shows
+/// @param work       (const Context&) -> ncclResult_t
 template <class Work>
-ncclResult_t entry(const char* function, const Details& details, Work&& work) {
-  const auto& thread = cuda_stand_in::ThreadState::get();
+ncclResult_t entry(const char* function, const cuda_stand_in::Arguments& arguments, Work&& work) {
   Machine& machine = Machine::get();
   Lock lock = machine.lock();
-  Library& library = Library::get();
-  if (thread.recording != nullptr)
-    cuda_stand_in::record_call(function, {.stream = details.stream,
-                                          .detail = details.text ? details.text() : std::string()});
-  const Context context{machine, lock, library, function};
-  Group& group = Group::get();
-  ncclResult_t result = library.planted_call(function, thread.device);
-  if (result != ncclSuccess) {
-    context.refuse(result, "a planted error");
-  } else {
+  cuda_stand_in::record_call(function, arguments);
+  const Context context{machine, lock, Library::get(), function};
+  ncclResult_t result = ncclSuccess;
+  try {
+    if (const int planted = cuda_stand_in::planted_error(function))
+      context.refuse(ncclResult_t(planted), "a planted error");
     result = work(context);
+  } catch (const Refusal& refusal) {
+    result = refusal.result;
   }
+  Group& group = Group::get();
   if (group.begun && result != ncclSuccess && result != ncclInProgress) group.error = result;
   return result;
 }

@@ -1,12 +1,11 @@
-#include "flight.hpp"
-
-#include <algorithm>
-#include <array>
+// The stream operations of a communicator's call, or of its calls in one group.
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "arithmetic.hpp"
+#include "communicator.hpp"
+#include "cuda_stand_in/entry.hpp"
 
 namespace nccl_stand_in {
 namespace {
@@ -47,7 +46,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
   std::string name() const {
     const auto& calls = shipment_->calls;
     const std::string what = calls.size() == 1
-                                 ? name_of(calls[0].function)
+                                 ? calls[0].function.name
                                  : "a group of " + std::to_string(calls.size()) + " calls";
     return what + " on " + comm_->name() + " of rank " + std::to_string(comm_->rank);
   }
@@ -62,10 +61,11 @@ class Flight : public std::enable_shared_from_this<Flight> {
       abandon();
       return;
     }
-    comm_->add_pending(end, shipment_);
-    if (const ncclResult_t planted = library.planted_operation(*comm_); planted != ncclSuccess) {
-      library.refuse(planted, "a planted error in " + name());
-      comm_->fail(planted);
+    std::erase_if(comm_->pending, [](const auto& one) { return one.ended(); });
+    comm_->pending.push_back({end, shipment_});
+    if (const int planted = cuda_stand_in::planted_error(operation_of(comm_->rank))) {
+      library.set_last_error("a planted error in " + name());
+      comm_->fail(ncclResult_t(planted));
       return;
     }
     matches_ = comm_->clique->add(shipment_);
@@ -96,11 +96,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
       const TransferCall& call = shipment_->calls[i];
       const Range input = call.input(comm_->rank, comm_->size());
       if (input.bytes > 0 && !machine.check_usable(name(), input.begin, input.bytes)) return false;
-      std::vector<std::byte>& sent = shipment_->sent[i];
-      sent.assign(input.begin, input.end());
-      std::array<std::byte, 8> scalar{};
-      if (call.op == ncclAvg && reciprocal(call.type, comm_->size(), scalar.data()))
-        premultiply(call.type, scalar.data(), sent.data(), input.bytes / bytes_of(call.type));
+      shipment_->sent[i].assign(input.begin, input.end());
     }
     return true;
   }
@@ -119,29 +115,17 @@ class Flight : public std::enable_shared_from_this<Flight> {
 
   void write(const TransferCall& call, const std::vector<Match::Part>& parts) {
     const auto to = static_cast<std::byte*>(call.receive);
-    const std::size_t block = call.bytes(), own = std::size_t(comm_->rank) * block;
-    const auto copy = [&](std::size_t target, const std::byte* from) {
-      std::memcpy(to + target * block, from, block);
-    };
-    const auto reduce_at = [&](std::size_t offset) {
+    const std::size_t offset = call.own_block(call.function.reads, comm_->rank);
+    const auto block_of = [&](std::size_t rank) { return parts[rank].sent() + offset; };
+    if (call.op) {
       std::vector<const std::byte*> operands;
-      for (const Match::Part& part : parts) operands.push_back(part.sent().data() + offset);
-      reduce(call.type, call.op, operands, call.count, to);
-    };
-    switch (call.function) {
-      case Function::all_reduce: return reduce_at(0);
-      case Function::reduce_scatter: return reduce_at(own);
-      case Function::all_gather:
-      case Function::gather:
-        for (std::size_t r = 0; r < parts.size(); ++r) copy(r, parts[r].sent().data());
-        return;
-      case Function::all_to_all:
-        for (std::size_t r = 0; r < parts.size(); ++r) copy(r, parts[r].sent().data() + own);
-        return;
-      case Function::broadcast: return copy(0, parts[std::size_t(call.peer)].sent().data());
-      case Function::scatter: return copy(0, parts[std::size_t(call.peer)].sent().data() + own);
-      case Function::receive: return copy(0, parts[0].sent().data());
-      case Function::send: return;
+      for (std::size_t r = 0; r < parts.size(); ++r) operands.push_back(block_of(r));
+      reduce(call.type, *call.op, operands, call.count, to);
+    } else if (TransferCall::is_each(call.function.writes)) {
+      for (std::size_t r = 0; r < parts.size(); ++r)
+        std::memcpy(to + r * call.bytes(), block_of(r), call.bytes());
+    } else {
+      std::memcpy(to, block_of(call.to_one() ? 0 : std::size_t(*call.peer)), call.bytes());
     }
   }
 
@@ -150,32 +134,19 @@ class Flight : public std::enable_shared_from_this<Flight> {
   std::vector<std::shared_ptr<Match>> matches_;
 };
 
-/// Describes memory that one call of a group touches and another writes; empty if there is none.
-std::string conflict(const ncclComm& comm, const std::vector<TransferCall>& calls) {
-  struct Access {
-    Range range;
-    std::size_t call;
-    bool writes;
+/// Reports memory that one call of a group touches and another writes.
+void check_conflicts(const ncclComm& comm, const std::vector<TransferCall>& calls) {
+  const auto writes = [&](const TransferCall& a, const TransferCall& b) {
+    const Range output = a.output(comm.rank, comm.size());
+    return output.overlaps(b.input(comm.rank, comm.size())) ||
+           output.overlaps(b.output(comm.rank, comm.size()));
   };
-  std::vector<Access> accesses;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    accesses.push_back({calls[i].input(comm.rank, comm.size()), i, false});
-    accesses.push_back({calls[i].output(comm.rank, comm.size()), i, true});
-  }
-  std::erase_if(accesses, [](const Access& access) { return access.range.bytes == 0; });
-  std::sort(accesses.begin(), accesses.end(),
-            [](const Access& a, const Access& b) { return a.range.begin < b.range.begin; });
-  for (std::size_t i = 0; i < accesses.size(); ++i)
-    for (std::size_t j = i + 1; j < accesses.size(); ++j) {
-      const Access &a = accesses[i], &b = accesses[j];
-      if (!a.range.overlaps(b.range)) break;
-      if (a.call == b.call || !(a.writes || b.writes)) continue;
-      const TransferCall &first = calls[std::min(a.call, b.call)],
-                         &second = calls[std::max(a.call, b.call)];
-      return std::string(name_of(first.function)) + ": " + first.text() + " and " +
-             name_of(second.function) + ": " + second.text();
-    }
-  return {};
+  for (std::size_t j = 0; j < calls.size(); ++j)
+    for (std::size_t i = 0; i < j; ++i)
+      if (writes(calls[i], calls[j]) || writes(calls[j], calls[i]))
+        return Library::get().fault("calls of one group on " + comm.name() +
+                                    " touch the same memory: " + calls[i].text() + " and " +
+                                    calls[j].text());
 }
 
 // Adds nodes to a graph: each launch makes a new operation with its own sequence number.
@@ -197,9 +168,7 @@ void capture(const std::shared_ptr<ncclComm>& comm, const std::vector<TransferCa
 
 void launch(const std::shared_ptr<ncclComm>& comm, const std::vector<TransferCall>& calls) {
   CUstream_st& stream = *calls[0].stream;
-  if (const std::string calls_in_conflict = conflict(*comm, calls); !calls_in_conflict.empty())
-    Library::get().fault("calls of one group on " + comm->name() +
-                         " touch the same memory: " + calls_in_conflict);
+  check_conflicts(*comm, calls);
   if (stream.capture != nullptr) return capture(comm, calls, stream);
   Machine& machine = Machine::get();
   const auto flight = std::make_shared<Flight>(comm, calls);

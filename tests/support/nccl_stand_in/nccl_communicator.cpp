@@ -12,22 +12,6 @@ using namespace nccl_stand_in;
 
 namespace {
 
-constexpr unsigned config_magic = 0xcafebeef;
-
-ncclResult_t check_config(const Context& context, const ncclConfig_t* config) {
-  if (config == nullptr) return ncclSuccess;
-  if (config->magic != config_magic || config->size != sizeof(ncclConfig_t))
-    return context.refuse(ncclInvalidArgument, "the configuration is not initialised");
-  if (config->blocking != NCCL_CONFIG_UNDEF_INT && config->blocking != 0 && config->blocking != 1)
-    return context.refuse(ncclInvalidArgument, "blocking is neither 0 nor 1");
-  return ncclSuccess;
-}
-
-bool blocks(const ncclConfig_t* config, bool otherwise) {
-  if (config == nullptr) return otherwise;
-  return config->blocking != 0;
-}
-
 // When all ranks have joined: why their devices cannot communicate; empty if they can.
 std::string refusal(const Clique& clique) {
   for (const ncclComm* a : clique.members)
@@ -39,77 +23,54 @@ std::string refusal(const Clique& clique) {
 }
 
 ncclResult_t init(const char* function, ncclComm_t* result, int size, const ncclUniqueId& id,
-                  int rank, const ncclConfig_t* config) {
-  const std::string key(id.internal, sizeof id.internal);
-  const auto text = [&] { return "rank " + std::to_string(rank) + " of " + std::to_string(size); };
-  return entry(function, {.text = text}, [&](const Context& context) {
-    if (result == nullptr) return context.refuse(ncclInvalidArgument, "no place for the result");
+                  int rank, bool blocking) {
+  const std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
+  return entry(function, {.detail = text}, [&](const Context& context) {
     *result = nullptr;
-    if (const ncclResult_t refused = check_config(context, config)) return refused;
-    if (size < 1 || rank < 0 || rank >= size)
-      return context.refuse(ncclInvalidArgument,
-                            "rank " + std::to_string(rank) + " of " + std::to_string(size));
     Library& library = context.library;
-    const auto found = library.cliques.find(key);
+    const auto found = library.cliques.find(std::string(id.internal, sizeof id.internal));
     if (found == library.cliques.end())
-      return context.fault(ncclInvalidArgument, "the unique id is unknown, or has been used");
+      context.fault(ncclInvalidArgument, "the unique id is unknown, or has been used");
     const std::shared_ptr<Clique> clique = found->second;
+    if (rank < 0 || rank >= size) context.fault(ncclInvalidArgument, text);
     if (clique->size == 0) {
-      clique->name = library.worlds == 0 ? "world" : "world" + std::to_string(library.worlds + 1);
-      ++library.worlds;
+      clique->name = "world" + (library.worlds++ == 0 ? "" : std::to_string(library.worlds));
       clique->size = size;
       clique->members.resize(std::size_t(size));
     }
-    if (clique->size != size)
-      return context.fault(ncclInvalidArgument, "rank " + std::to_string(rank) + " says " +
-                                                    std::to_string(size) + " ranks, others " +
-                                                    std::to_string(clique->size));
-    ncclComm*& member = clique->members[std::size_t(rank)];
-    if (member != nullptr)
-      return context.fault(ncclInvalidArgument, "there are two ranks " + std::to_string(rank));
-    const std::shared_ptr<ncclComm> comm = library.create();
-    member = comm.get();
+    if (clique->size != size || clique->members[std::size_t(rank)] != nullptr)
+      context.fault(ncclInvalidArgument,
+                    text + " joins again, or not all ranks say " + std::to_string(size));
+    const auto comm = library.create(cuda_stand_in::ThreadState::get().device, blocking);
     comm->clique = clique;
     comm->rank = rank;
-    comm->device = cuda_stand_in::ThreadState::get().device;
-    comm->blocking = blocks(config, true);
-    *result = comm.get();
+    *result = clique->members[std::size_t(rank)] = comm.get();
     if (++clique->joined == size) {
       clique->refusal = refusal(*clique);
-      library.cliques.erase(key);
+      library.cliques.erase(found);
     }
     library.notify();
+    const auto ready = [clique] { return clique->joined == clique->size; };
     // if initialisation fails, the communicator exists and can be aborted
-    return library.begin(
-        context.lock, {.comm = comm,
-                       .ready = [clique] { return clique->joined == clique->size; },
-                       .finish =
-                           [clique] {
-                             return clique->refusal.empty()
-                                        ? ncclSuccess
-                                        : Library::get().refuse(ncclInvalidUsage, clique->refusal);
-                           },
-                       .function = function});
+    const auto finish = [clique] {
+      if (clique->refusal.empty()) return ncclSuccess;
+      Library::get().set_last_error(clique->refusal);
+      return ncclInvalidUsage;
+    };
+    return library.begin(context.lock, {comm, ready, finish, function});
   });
 }
 
-// When all ranks of the parent have called: makes the children's cliques.
-void divide(Clique& parent, Clique::Meeting& meeting, std::uint64_t number) {
-  std::vector<int> order;
-  for (int r = 0; r < parent.size; ++r) order.push_back(r);
-  const auto& keys = meeting.colors_and_keys;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return keys[std::size_t(a)] < keys[std::size_t(b)]; });
+// When all ranks of the parent have called its k-th split: makes the children's cliques.
+void divide(Clique& parent, std::uint64_t k) {
   std::map<int, std::shared_ptr<Clique>> cliques;
-  for (const int r : order) {
-    std::shared_ptr<Clique>& clique = cliques[keys[std::size_t(r)].first];
+  for (const auto& [place, child] : parent.splits[k]) {
+    std::shared_ptr<Clique>& clique = cliques[std::get<0>(place)];
     if (clique == nullptr) clique = std::make_shared<Clique>();
-    ncclComm& child = *meeting.brought[std::size_t(r)];
-    child.clique = clique;
-    child.rank = clique->size++;
-    clique->members.push_back(&child);
-    clique->name = parent.name + "/split" + std::to_string(number);
-    clique->joined = clique->size;
+    clique->name = parent.name + "/split" + std::to_string(k);
+    clique->members.push_back(child);
+    child->clique = clique;
+    child->rank = clique->size++;
   }
 }
 
@@ -121,8 +82,7 @@ void flush(const Context& context, ncclComm& comm) {
     const cudaError_t before = failure;
     context.machine.wait(context.lock, one.end);
     if (before == cudaSuccess && failure == cudaErrorLaunchTimeout)
-      context.fault(ncclSuccess,
-                    "waits for ever: what is enqueued on " + comm.name() + " does not end");
+      context.report("waits for ever: what is enqueued on " + comm.name() + " does not end");
   }
 }
 
@@ -131,25 +91,16 @@ void flush(const Context& context, ncclComm& comm) {
 void check_device(const Context& context, const ncclComm& comm) {
   const int device = cuda_stand_in::ThreadState::get().device;
   if (device != comm.device)
-    context.fault(ncclSuccess, "called with device " + std::to_string(device) + ", but " +
-                                   comm.name() + " is on device " + std::to_string(comm.device));
+    context.report("called with device " + std::to_string(device) + ", but " + comm.name() +
+                   " is on device " + std::to_string(comm.device));
 }
 
-}  // namespace
-
-void nccl_stand_in::reclaim(const Context& context, ncclComm& comm) {
-  comm.freed = true;
-  if (comm.inside > 0)
-    context.fault(ncclSuccess, "frees " + comm.name() + ", and a thread is inside of a call on it");
-  for (const auto& other : context.library.on_device(comm.device)) flush(context, *other);
-  wait_for_graphs(context, comm);
-}
-
-void nccl_stand_in::wait_for_graphs(const Context& context, const ncclComm& comm) {
+// Waits until no graph contains calls on the communicator; a hang is a fault.
+void wait_for_graphs(const Context& context, const ncclComm& comm) {
   const auto deadline = std::chrono::steady_clock::now() + context.machine.settings.timeout;
   while (comm.in_a_graph()) {
     if (std::chrono::steady_clock::now() > deadline) {
-      context.fault(ncclSuccess, "waits for ever: a graph has calls on " + comm.name());
+      context.report("waits for ever: a graph has calls on " + comm.name());
       return;
     }
     context.lock.unlock();
@@ -158,9 +109,20 @@ void nccl_stand_in::wait_for_graphs(const Context& context, const ncclComm& comm
   }
 }
 
+}  // namespace
+
+void nccl_stand_in::reclaim(const Context& context, ncclComm& comm) {
+  comm.freed = true;
+  if (comm.inside > 0)
+    context.report("frees " + comm.name() + ", and a thread is inside of a call on it");
+  const auto communicators = context.library.communicators;
+  for (const auto& [handle, other] : communicators)
+    if (other->alive && other->device == comm.device) flush(context, *other);
+  wait_for_graphs(context, comm);
+}
+
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return entry("ncclGetUniqueId", {}, [&](const Context& context) {
-    if (id == nullptr) return context.refuse(ncclInvalidArgument, "no place for the result");
     *id = {};
     const std::string text = "stand-in " + std::to_string(++context.library.serials);
     std::memcpy(id->internal, text.data(), text.size());
@@ -172,65 +134,48 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
-  return init("ncclCommInitRankConfig", comm, size, id, rank, config);
+  return init("ncclCommInitRankConfig", comm, size, id, rank, config->blocking != 0);
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
-  return init("ncclCommInitRank", comm, size, id, rank, nullptr);
+  return init("ncclCommInitRank", comm, size, id, rank, true);
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* result,
                            ncclConfig_t* config) {
-  const auto text = [&] {
-    return "color " + std::to_string(color) + " key " + std::to_string(key) + " of " +
-           label(handle);
-  };
-  return entry("ncclCommSplit", {.text = text}, [&](const Context& context) {
-    std::shared_ptr<ncclComm> parent;
-    if (const ncclResult_t refused = context.find_ready(handle, parent)) return refused;
-    if (result == nullptr) return context.refuse(ncclInvalidArgument, "no place for the result");
+  const std::string text =
+      "color " + std::to_string(color) + " key " + std::to_string(key) + " of " + name_of(handle);
+  return entry("ncclCommSplit", {.detail = text}, [&](const Context& context) {
+    const auto parent = context.find_ready(handle);
     *result = nullptr;
-    if (const ncclResult_t refused = check_config(context, config)) return refused;
-    if (color < 0) return context.refuse(ncclInvalidArgument, "color " + std::to_string(color));
-    if (parent->under_way() != nullptr)
-      context.fault(ncclSuccess, "what is enqueued on " + parent->name() + " has not ended");
+    if (color < 0 || config != nullptr)
+      context.refuse(ncclInvalidArgument, "no color, or a configuration");
+    if (parent->at_work())
+      context.report("what is enqueued on " + parent->name() + " has not ended");
     const std::shared_ptr<Clique> clique = parent->clique;
-    const std::uint64_t number = ++parent->splits;
-    Clique::Meeting& meeting = clique->splits[number];
-    meeting.brought.resize(std::size_t(clique->size));
-    meeting.colors_and_keys.resize(std::size_t(clique->size));
-    const std::shared_ptr<ncclComm> child = context.library.create();
-    child->device = parent->device;
-    child->blocking = blocks(config, parent->blocking);
-    meeting.brought[std::size_t(parent->rank)] = child.get();
-    meeting.colors_and_keys[std::size_t(parent->rank)] = {color, key};
-    if (++meeting.here == clique->size) {
-      divide(*clique, meeting, number);
-      context.library.notify();
-    }
+    const std::uint64_t k = ++parent->splits;
+    const auto child = context.library.create(parent->device, parent->blocking);
+    clique->splits[k][{color, key, parent->rank}] = child.get();
+    const auto ready = [clique, k] { return int(clique->splits[k].size()) == clique->size; };
+    if (ready()) divide(*clique, k);
+    context.library.notify();
     // The child is returned when the parent is ready again, although the call returns success
     // before that. A child that could not be initialised is returned too, to be aborted.
-    const ncclResult_t made = context.library.begin(
-        context.lock,
-        {.comm = parent,
-         .ready = [clique, number] { return clique->splits[number].here == clique->size; },
-         .finish =
-             [child, result] {
-               *result = child.get();
-               return ncclSuccess;
-             },
-         .function = context.function});
+    const auto finish = [child, result] {
+      *result = child.get();
+      return ncclSuccess;
+    };
+    const ncclResult_t made =
+        context.library.begin(context.lock, {parent, ready, finish, context.function});
     if (made == ncclInProgress) return ncclSuccess;
-    if (made != ncclSuccess) *result = child.get();
+    finish();
     return made;
   });
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t handle) {
-  const auto text = [&] { return label(handle); };
-  return entry("ncclCommFinalize", {.text = text}, [&](const Context& context) {
-    std::shared_ptr<ncclComm> comm;
-    if (const ncclResult_t refused = context.find_ready(handle, comm)) return refused;
+  return entry("ncclCommFinalize", {.detail = name_of(handle)}, [&](const Context& context) {
+    const auto comm = context.find_ready(handle);
     check_device(context, *comm);
     comm->finalized = true;
     flush(context, *comm);
@@ -240,17 +185,11 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t handle) {
-  if (handle == nullptr) return ncclSuccess;
-  const auto text = [&] { return label(handle); };
-  return entry("ncclCommDestroy", {.text = text}, [&](const Context& context) {
-    std::shared_ptr<ncclComm> comm;
-    if (const ncclResult_t refused = context.find(handle, comm)) return refused;
+  return entry("ncclCommDestroy", {.detail = name_of(handle)}, [&](const Context& context) {
+    const auto comm = context.find(handle);
     check_device(context, *comm);
-    if (comm->job != nullptr)
-      return context.refuse(ncclInvalidArgument,
-                            "the previous call on this communicator has not returned ncclSuccess");
     flush(context, *comm);
-    if (!comm->finalized) wait_for_graphs(context, *comm);
+    wait_for_graphs(context, *comm);
     comm->retire();
     comm->freed = true;
     return ncclSuccess;
@@ -258,11 +197,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t handle) {
-  if (handle == nullptr) return ncclSuccess;
-  const auto text = [&] { return label(handle); };
-  return entry("ncclCommAbort", {.text = text}, [&](const Context& context) {
-    std::shared_ptr<ncclComm> comm;
-    if (const ncclResult_t refused = context.find(handle, comm)) return refused;
+  return entry("ncclCommAbort", {.detail = name_of(handle)}, [&](const Context& context) {
+    const auto comm = context.find(handle);
     check_device(context, *comm);
     const auto pending = comm->pending;
     comm->retire();
@@ -275,21 +211,4 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
     else reclaim(context, *comm);
     return ncclSuccess;
   });
-}
-
-ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
-  Machine& machine = Machine::get();
-  Lock lock = machine.lock();
-  const Context context{machine, lock, Library::get(), "ncclCommGetAsyncError"};
-  if (const ncclResult_t planted =
-          context.library.planted_call(context.function, cuda_stand_in::ThreadState::get().device))
-    return planted;
-  if (context.library.ending(handle)) {
-    *error = ncclInternalError;
-    return ncclSuccess;
-  }
-  std::shared_ptr<ncclComm> comm;
-  if (const ncclResult_t refused = context.find(handle, comm)) return refused;
-  *error = context.library.poll(*comm);
-  return ncclSuccess;
 }

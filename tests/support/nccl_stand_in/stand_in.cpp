@@ -1,5 +1,7 @@
 #include "stand_in.hpp"
 
+#include <algorithm>
+
 #include "cuda_stand_in/stand_in.hpp"
 #include "entry.hpp"
 
@@ -15,18 +17,14 @@ auto locked(F f) {
 }  // namespace
 
 void fail_call(std::string_view function, int nth, ncclResult_t result, int device) {
-  locked([&](Library& library) {
-    library.planted_calls.push_back({std::string(function), nth, result, device});
-  });
+  cuda_stand_in::plant_error(function, nth, result, device);
 }
 
 void fail_operation(int rank, int nth, ncclResult_t result) {
-  locked([&](Library& library) { library.planted_operations.push_back({rank, nth, result}); });
+  cuda_stand_in::plant_error(operation_of(rank), nth, result);
 }
 
-void hold_call(std::string_view function) {
-  locked([&](Library& library) { library.held = function; });
-}
+void hold_call(std::string_view function) { cuda_stand_in::hold_call(function); }
 
 void set_connect_on_use(bool value) {
   locked([&](Library& library) { library.connect_on_use = value; });
@@ -36,18 +34,17 @@ void set_version(int version) {
   locked([&](Library& library) { library.version = version; });
 }
 
-std::string name_of(ncclComm_t comm) {
-  return locked([&](Library&) { return label(comm); });
+std::string name_of(ncclComm_t handle) {
+  return locked([&](Library& library) {
+    const auto comm = library.find(handle);
+    return comm == nullptr || comm->clique == nullptr ? "no communicator" : comm->name();
+  });
 }
 
 int live_communicators() {
-  return locked([](Library& library) { return library.live(); });
-}
-
-bool is_registered(ncclComm_t handle, const void* address, std::size_t bytes) {
-  return locked([&](Library& library) {
-    const auto comm = library.find(handle);
-    return comm != nullptr && comm->registered({static_cast<const std::byte*>(address), bytes});
+  return locked([](Library& library) {
+    return int(std::ranges::count_if(library.communicators,
+                                     [](const auto& entry) { return entry.second->alive; }));
   });
 }
 

@@ -40,11 +40,10 @@
 //     ncclSend(stream 1): 16 int32 to 2 on world/split1, in a group
 //
 // The first communicator made from a unique id is called "world", the next "world2"; the k-th
-// ncclCommSplit of "world" makes "world/splitk", whatever the color. Polls and error queries are
-// not recorded.
+// ncclCommSplit of "world" makes "world/splitk", whatever the color. ncclGetErrorString and
+// ncclGetLastError are not recorded.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -78,9 +77,6 @@ std::string name_of(ncclComm_t comm);
 
 /// The number of communicators, one per rank, that have been neither destroyed nor aborted.
 int live_communicators();
-
-/// Whether the whole range has been registered with the communicator.
-bool is_registered(ncclComm_t comm, const void* address, std::size_t bytes);
 
 /// Forgets communicators, names, planted errors and settings; also resets the stand-in for CUDA. No
 /// other thread may be in a call.
