@@ -1,6 +1,4 @@
 // Non-blocking communicators: calls in progress, and calls allowed meanwhile.
-#include <atomic>
-
 #include "ranks.hpp"
 
 using namespace nccl_stand_in;
@@ -8,22 +6,19 @@ using namespace nccl_stand_in;
 TEST_CASE("a communicator is in progress until all of its ranks have joined") {
   const Fresh fresh(2);
   const ncclUniqueId id = unique_id();
-  std::atomic<bool> seen = false;
-  run_threads(2, [&](int r) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  Rank ranks[2];
+  for (int r = 0; r < 2; ++r) {
     CHECK_CUDA(cudaSetDevice(r));
-    if (r == 1) seen.wait(false);
-    Rank rank{.rank = r};
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    CHECK_RESULT(ncclCommInitRankConfig(&rank.comm, 2, id, r, &config), ncclInProgress);
-    if (r == 0) {
-      for (int i = 0; i < 10; ++i) CHECK_RESULT(rank.async_error(), ncclInProgress);
-      seen = true;
-      seen.notify_one();
-    }
-    CHECK_NCCL(rank.settle());
-    CHECK_NCCL(ncclCommDestroy(rank.comm));
-  });
+    CHECK_RESULT(ncclCommInitRankConfig(&ranks[r].comm, 2, id, r, &config), ncclInProgress);
+    CHECK_RESULT(ranks[0].async_error(), r == 0 ? ncclInProgress : ncclSuccess);
+  }
+  CHECK_NCCL(ranks[1].settle());
+  for (const int r : {1, 0}) {
+    CHECK_CUDA(cudaSetDevice(r));
+    CHECK_NCCL(ncclCommDestroy(ranks[r].comm));
+  }
 }
 
 TEST_CASE("while a call is in progress, nothing has been enqueued, and others are refused") {

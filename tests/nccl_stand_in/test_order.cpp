@@ -76,24 +76,31 @@ TEST_CASE("eager order gives the same values") {
   });
 }
 
-TEST_CASE("two communicators used in different orders on one stream are a detected deadlock") {
-  Fresh fresh(2);
-  fresh.time_out_early();
-  std::barrier here(2);
-  on_ranks(2, End::abort, [&](Rank& rank) {
-    Rank second = rank;
-    second.comm = rank.split();
-    const Buffer<int> a(std::vector{1}), b(std::vector{1});
-    CHECK_NCCL((rank.rank == 0 ? rank : second).sum(a));
-    CHECK_NCCL((rank.rank == 0 ? second : rank).sum(b));
-    until_pending(8);
-    here.arrive_and_wait();
-    CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
-    here.arrive_and_wait();
-    CHECK_NCCL(ncclCommAbort(second.comm));
-  });
-  CHECK(take_faults().find("streams wait for each other, among them one for its "
-                           "ncclAllReduce on world") == 0);
+TEST_CASE("sends before receives, or communicators in different orders, are a detected deadlock") {
+  for (const bool sends : {true, false}) {
+    Fresh fresh(2);
+    fresh.time_out_early();
+    std::barrier here(2);
+    on_ranks(2, End::abort, [&](Rank& rank) {
+      Rank second = rank;
+      second.comm = rank.split();
+      const Buffer<int> a(1), b(1);
+      if (sends) {
+        CHECK_NCCL(rank.send(a.data, 1 - rank.rank));
+        CHECK_NCCL(rank.receive(b.data, 1 - rank.rank));
+      } else {
+        CHECK_NCCL((rank.rank == 0 ? rank : second).sum(a));
+        CHECK_NCCL((rank.rank == 0 ? second : rank).sum(b));
+      }
+      until_pending(8);
+      here.arrive_and_wait();
+      CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorLaunchTimeout);
+      here.arrive_and_wait();
+      CHECK_NCCL(ncclCommAbort(second.comm));
+    });
+    const std::string first = sends ? "ncclSend" : "ncclAllReduce";
+    CHECK(take_faults().find("streams wait for each other, among them one for its " + first) == 0);
+  }
 }
 
 TEST_CASE(

@@ -11,9 +11,9 @@ struct Type {
 };
 
 // in the order of ncclDataType_t
-constexpr Type types[] = {{"int8", 1},    {"uint8", 1},   {"int32", 4},   {"uint32", 4},
-                          {"int64", 8},   {"uint64", 8},  {"float16", 2}, {"float32", 4},
-                          {"float64", 8}, {"bfloat16", 2}};
+constexpr Type types[] = {{"int8", 1},    {"uint8", 1},    {"int32", 4},      {"uint32", 4},
+                          {"int64", 8},   {"uint64", 8},   {"float16", 2},    {"float32", 4},
+                          {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 0}, {"float8e5m2", 0}};
 
 // in the order of ncclRedOp_t
 constexpr const char* ops[] = {"sum", "prod", "max", "min", "avg"};

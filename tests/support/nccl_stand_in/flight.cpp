@@ -58,8 +58,8 @@ class Flight : public std::enable_shared_from_this<Flight> {
     Library& library = Library::get();
     if (!comm_->alive) {
       library.fault("a graph launches " + name() + ", whose communicator was destroyed or aborted");
-      abandon();
-      return;
+      shipment_->withdrawn = shipment_->released = true;
+      return Machine::get().open(*shipment_->latch, {});
     }
     std::erase_if(comm_->pending, [](const auto& one) { return one.ended(); });
     comm_->pending.push_back({end, shipment_});
@@ -70,11 +70,6 @@ class Flight : public std::enable_shared_from_this<Flight> {
     }
     matches_ = comm_->clique->add(shipment_);
     Clique::open(matches_);
-  }
-
-  void abandon() {
-    shipment_->withdrawn = shipment_->released = true;
-    Machine::get().open(*shipment_->latch, {});
   }
 
   void depart() {

@@ -12,16 +12,6 @@ using namespace nccl_stand_in;
 
 namespace {
 
-// When all ranks have joined: why their devices cannot communicate; empty if they can.
-std::string refusal(const Clique& clique) {
-  for (const ncclComm* a : clique.members)
-    for (const ncclComm* b : clique.members)
-      if (a->rank > b->rank && a->device == b->device)
-        return "Duplicate GPU detected : rank " + std::to_string(a->rank) + " and rank " +
-               std::to_string(b->rank) + " both on CUDA device " + std::to_string(a->device);
-  return {};
-}
-
 ncclResult_t init(const char* function, ncclComm_t* result, int size, const ncclUniqueId& id,
                   int rank, bool blocking) {
   const std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
@@ -44,11 +34,13 @@ ncclResult_t init(const char* function, ncclComm_t* result, int size, const nccl
     const auto comm = library.create(cuda_stand_in::ThreadState::get().device, blocking);
     comm->clique = clique;
     comm->rank = rank;
+    for (const ncclComm* other : clique->members)
+      if (other != nullptr && other->device == comm->device)
+        clique->refusal = "Duplicate GPU detected : rank " + std::to_string(rank) + " and rank " +
+                          std::to_string(other->rank) + " both on CUDA device " +
+                          std::to_string(comm->device);
     *result = clique->members[std::size_t(rank)] = comm.get();
-    if (++clique->joined == size) {
-      clique->refusal = refusal(*clique);
-      library.cliques.erase(found);
-    }
+    if (++clique->joined == size) library.cliques.erase(found);
     library.notify();
     const auto ready = [clique] { return clique->joined == clique->size; };
     // if initialisation fails, the communicator exists and can be aborted
