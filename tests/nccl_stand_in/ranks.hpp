@@ -23,10 +23,11 @@ namespace nccl_stand_in {
 
 using cuda_stand_in::take_faults;
 
-/// Starts a test with machine and library in their initial state. The test must leave no fault.
+/// Starts a test with machine and library in their initial state, with four devices. The test must
+/// leave no fault.
 class Fresh : public cuda_stand_in::Fresh {
  public:
-  explicit Fresh(int devices) : cuda_stand_in::Fresh(devices) { reset(); }
+  Fresh() { reset(); }
   ~Fresh() {
     CHECK(take_faults() == "");
     CHECK(live_communicators() == 0);

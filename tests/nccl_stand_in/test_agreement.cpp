@@ -9,10 +9,10 @@ namespace {
 /// @param body  (Rank&, int* two buffers of eight ints)
 void disagree(const std::string& about, const std::string& first, const std::string& second,
               const auto& body) {
-  const Fresh fresh(2);
+  const Fresh fresh;
   on_ranks(2, End::none, [&](Rank& rank) {
     const Buffer<int> buffer(16);
-    body(rank, buffer.data, buffer.data + 8);
+    body(rank, buffer, buffer + 8);
     while (rank.async_error() == ncclSuccess) std::this_thread::yield();
     CHECK(rank.async_error() == ncclInvalidUsage);
     CHECK(std::string(ncclGetLastError(rank.comm)).find("the ranks disagree") == 0);

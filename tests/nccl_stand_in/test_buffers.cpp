@@ -4,22 +4,22 @@
 using namespace nccl_stand_in;
 
 TEST_CASE("buffers and streams are the device's, and a buffer is inside one allocation") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   on_ranks(1, [](Rank& rank) {
     const Buffer<char> buffer(16);
     char host[16] = {};
-    CHECK_RESULT(rank.broadcast(host, buffer.data, 16), ncclInvalidArgument);
-    CHECK_RESULT(rank.broadcast(nullptr, buffer.data, 16), ncclInvalidArgument);
-    CHECK_RESULT(rank.broadcast(buffer.data, buffer.data + 8, 9), ncclInvalidArgument);
+    CHECK_RESULT(rank.broadcast(host, buffer, 16), ncclInvalidArgument);
+    CHECK_RESULT(rank.broadcast(nullptr, buffer, 16), ncclInvalidArgument);
+    CHECK_RESULT(rank.broadcast(buffer, buffer + 8, 9), ncclInvalidArgument);
     CHECK_CUDA(cudaSetDevice(1));
     const Buffer<char> elsewhere(16);
     Rank other = rank;
     other.stream = new_stream();
     CHECK_CUDA(cudaSetDevice(0));
-    CHECK_RESULT(rank.broadcast(buffer.data, elsewhere.data, 16), ncclInvalidArgument);
-    CHECK_RESULT(other.broadcast(buffer.data, buffer.data, 16), ncclUnhandledCudaError);
-    CHECK_CUDA(cudaFree(buffer.data));
-    CHECK_RESULT(rank.broadcast(buffer.data, buffer.data, 16), ncclInvalidArgument);
+    CHECK_RESULT(rank.broadcast(buffer, elsewhere, 16), ncclInvalidArgument);
+    CHECK_RESULT(other.broadcast(buffer, buffer, 16), ncclUnhandledCudaError);
+    CHECK_CUDA(cudaFree(buffer));
+    CHECK_RESULT(rank.broadcast(buffer, buffer, 16), ncclInvalidArgument);
   });
   CHECK(take_faults() ==
         "nccl: ncclBroadcast: the send buffer of 16 bytes is no memory of a device\n"
@@ -31,7 +31,7 @@ TEST_CASE("buffers and streams are the device's, and a buffer is inside one allo
 }
 
 TEST_CASE("memory not yet or no longer allocated in stream order is a fault") {
-  const Fresh fresh(1);
+  const Fresh fresh;
   on_ranks(1, End::abort, [](Rank& rank) {
     void* data = nullptr;
     CHECK_CUDA(cudaMallocAsync(&data, 16, new_stream()));
@@ -44,10 +44,10 @@ TEST_CASE("memory not yet or no longer allocated in stream order is a fault") {
 }
 
 TEST_CASE("buffers overlap in place only") {
-  const Fresh fresh(1);
+  const Fresh fresh;
   on_ranks(1, [](Rank& rank) {
     const Buffer<char> buffer(16);
-    char* const data = buffer.data;
+    char* const data = buffer;
     CHECK_NCCL(rank.broadcast(data, data, 8));
     CHECK_NCCL(rank.broadcast(data, data + 8, 8));
     CHECK_RESULT(rank.broadcast(data, data + 4, 8), ncclInvalidArgument);
@@ -65,13 +65,13 @@ TEST_CASE("buffers overlap in place only") {
 }
 
 TEST_CASE("a registration is of one allocation, and ends once, while its communicator is idle") {
-  const Fresh fresh(1);
+  const Fresh fresh;
   on_ranks(1, [](Rank& rank) {
     const Buffer<int> buffer(25);
     void* handle = nullptr;
-    CHECK_RESULT(ncclCommRegister(rank.comm, buffer.data, 101, &handle), ncclInvalidArgument);
+    CHECK_RESULT(ncclCommRegister(rank.comm, buffer, 101, &handle), ncclInvalidArgument);
     for (const bool wait : {true, false}) {
-      CHECK_NCCL(ncclCommRegister(rank.comm, buffer.data, 100, &handle));
+      CHECK_NCCL(ncclCommRegister(rank.comm, buffer, 100, &handle));
       CHECK_NCCL(rank.sum(buffer));
       if (wait) rank.wait();
       CHECK_NCCL(ncclCommDeregister(rank.comm, handle));
@@ -86,17 +86,17 @@ TEST_CASE("a registration is of one allocation, and ends once, while its communi
 }
 
 TEST_CASE("registered and unregistered buffers in one call are a fault, on whichever rank") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   on_ranks(2, [&](Rank& rank) {
     const Buffer<int> known(8), other(8);
     void* handle = nullptr;
-    CHECK_NCCL(ncclCommRegister(rank.comm, known.data, 16, &handle));
-    CHECK_NCCL(rank.sum(known.data, known.data, 4));
+    CHECK_NCCL(ncclCommRegister(rank.comm, known, 16, &handle));
+    CHECK_NCCL(rank.sum(known, known, 4));
     CHECK_NCCL(rank.sum(other));
-    CHECK_NCCL(rank.sum(known.data, other.data));
-    CHECK_NCCL(rank.sum(known.data + 4, known.data));
+    CHECK_NCCL(rank.sum(known, other));
+    CHECK_NCCL(rank.sum(known + 4, known));
     // 0 sends what is registered to what is not
-    CHECK_NCCL(rank.rank == 0 ? rank.send(known.data, 1) : rank.receive(other.data, 0));
+    CHECK_NCCL(rank.rank == 0 ? rank.send(known, 1) : rank.receive(other, 0));
     rank.wait();
     CHECK_NCCL(ncclCommDeregister(rank.comm, handle));
   });

@@ -4,7 +4,7 @@
 using namespace nccl_stand_in;
 
 TEST_CASE("two ranks on one device are refused on every rank") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   const ncclUniqueId id = unique_id();
   run_threads(3, [&](int r) {
     CHECK_CUDA(cudaSetDevice(r % 2));
@@ -16,7 +16,7 @@ TEST_CASE("two ranks on one device are refused on every rank") {
 }
 
 TEST_CASE("a unique id is for one communicator, whose ranks agree on its size and join once") {
-  Fresh fresh(2);
+  Fresh fresh;
   fresh.time_out_early();
   ncclComm_t comm = nullptr, again = nullptr;
   const ncclUniqueId alone = unique_id(), two = unique_id();
@@ -38,7 +38,7 @@ TEST_CASE("a unique id is for one communicator, whose ranks agree on its size an
 }
 
 TEST_CASE("a split groups by color and orders by key") {
-  const Fresh fresh(3);
+  const Fresh fresh;
   for (const std::string world : {"world", "world2"})
     on_ranks(3, [&](Rank& rank) {
       // 0 and 2 together, in reverse; 1 alone
@@ -50,7 +50,7 @@ TEST_CASE("a split groups by color and orders by key") {
       CHECK(count == (alone ? 1 : 2));
       CHECK(place == (rank.rank == 0 ? 1 : 0));
       const Buffer<int> own(std::vector{rank.rank}), all(std::size_t(count) + 0u);
-      CHECK_NCCL(ncclAllGather(own.data, all.data, 1, ncclInt32, part, rank.stream));
+      CHECK_NCCL(ncclAllGather(own, all, 1, ncclInt32, part, rank.stream));
       CHECK(all.read(rank.stream) == (alone ? std::vector{1} : std::vector{2, 0}));
       CHECK_NCCL(ncclCommUserRank(second, &place));
       CHECK(place == rank.rank);  // equal keys: in the parent's order
@@ -63,7 +63,7 @@ TEST_CASE("a split groups by color and orders by key") {
 }
 
 TEST_CASE("a dead communicator is refused, and that is a fault") {
-  const Fresh fresh(1);
+  const Fresh fresh;
   on_ranks(1, End::none, [](Rank& rank) {
     CHECK_NCCL(ncclCommDestroy(rank.comm));
     CHECK_RESULT(rank.sum(Buffer<int>(1)), ncclInvalidArgument);
@@ -76,10 +76,10 @@ TEST_CASE("a dead communicator is refused, and that is a fault") {
 
 TEST_CASE("a destroy completes enqueued calls, and so does a finalize, after which none is taken") {
   for (const bool finalize : {false, true}) {
-    const Fresh fresh(1);
+    const Fresh fresh;
     on_ranks(1, End::none, [&](Rank& rank) {
       const Buffer<int> from(std::vector{3}), to(1);
-      CHECK_NCCL(rank.sum(from.data, to.data));
+      CHECK_NCCL(rank.sum(from, to));
       CHECK_NCCL((finalize ? ncclCommFinalize : ncclCommDestroy)(rank.comm));
       CHECK_CUDA(cudaStreamQuery(rank.stream));
       CHECK(to.read(rank.stream) == std::vector{3});
@@ -93,7 +93,7 @@ TEST_CASE("a destroy completes enqueued calls, and so does a finalize, after whi
 }
 
 TEST_CASE("an end of a communicator that makes a context on another device is a fault") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   on_ranks(2, [](Rank& rank) {
     CHECK_CUDA(cudaSetDevice(0));
     CHECK_NCCL(ncclCommFinalize(rank.comm));

@@ -13,7 +13,7 @@ void sleep_briefly() { std::this_thread::sleep_for(std::chrono::milliseconds(50)
 }  // namespace
 
 TEST_CASE("the calls of one device can be made to fail") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   fail_call("ncclAllReduce", 2, ncclInternalError, 1);
   on_ranks(2, [](Rank& rank) {
     const Buffer<int> buffer(std::vector{1});
@@ -26,7 +26,7 @@ TEST_CASE("the calls of one device can be made to fail") {
 
 TEST_CASE(
     "an asynchronous error is its rank's; all ranks' operations hang until they are aborted") {
-  const Fresh fresh(3);
+  const Fresh fresh;
   fail_operation(1, 2, ncclRemoteError);
   std::barrier here(3);
   on_ranks(3, End::none, [&](Rank& rank) {
@@ -45,7 +45,7 @@ TEST_CASE(
 
 TEST_CASE("a rank that aborts before its operation has begun leaves the others hanging") {
   for (const bool others_come_later : {false, true}) {
-    const Fresh fresh(2);
+    const Fresh fresh;
     std::barrier here(2);
     on_ranks(2, End::none, [&](Rank& rank) {
       const Buffer<int> buffer(std::vector{1});
@@ -68,7 +68,7 @@ TEST_CASE("a rank that aborts before its operation has begun leaves the others h
 
 TEST_CASE("an abort waits for the device's other communicators, unless they go with it") {
   for (const bool together : {true, false}) {
-    Fresh fresh(2);
+    Fresh fresh;
     fresh.time_out_early();
     on_ranks(2, End::none, [&](Rank& rank) {
       const Buffer<int> a(1), b(1);
@@ -89,7 +89,7 @@ TEST_CASE("an abort waits for the device's other communicators, unless they go w
 
 TEST_CASE("an abort ends a waiting call, but must not free its memory before it has ended") {
   for (const bool grouped : {true, false}) {
-    const Fresh fresh(2);
+    const Fresh fresh;
     set_connect_on_use(true);
     on_ranks(2, End::none, [&](Rank& rank) {
       if (rank.rank == 1) {
@@ -116,7 +116,7 @@ TEST_CASE("an abort ends a waiting call, but must not free its memory before it 
 }
 
 TEST_CASE("an abort ends the creation of a communicator, and of a child of it") {
-  const Fresh fresh(1);
+  const Fresh fresh;
   for (const bool splits : {false, true}) {
     const ncclUniqueId id = unique_id();
     ncclComm_t comm = nullptr, child = nullptr;
@@ -143,13 +143,13 @@ TEST_CASE("an abort ends the creation of a communicator, and of a child of it") 
 }
 
 TEST_CASE("a rank whose device has failed leaves the others hanging") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   std::barrier here(2);
   on_ranks(2, End::abort, [&](Rank& rank) {
     const Buffer<int> buffer(std::vector{1}), zero(std::vector{0});
     if (rank.rank == 0) {
       cuda_stand_in::fail_operation(rank.stream, cudaErrorLaunchFailure);
-      CHECK_CUDA(cudaMemcpyAsync(buffer.data, zero.data, 4, cudaMemcpyDefault, rank.stream));
+      CHECK_CUDA(cudaMemcpyAsync(buffer, zero.data, 4, cudaMemcpyDefault, rank.stream));
     }
     CHECK_NCCL(rank.sum(buffer));
     here.arrive_and_wait();

@@ -7,13 +7,12 @@
 using namespace nccl_stand_in;
 
 TEST_CASE("a captured collective runs with every launch, and not before") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   on_ranks(2, [](Rank& rank) {
     const Buffer<int> buffer(std::vector{rank.rank + 1, 0});
     const cuda_stand_in::Graph graph(rank.stream, [&] {
-      CHECK_NCCL(rank.sum(buffer.data, buffer.data + 1));
-      CHECK_CUDA(
-          cudaMemcpyAsync(buffer.data, buffer.data + 1, 4, cudaMemcpyDeviceToDevice, rank.stream));
+      CHECK_NCCL(rank.sum(buffer, buffer + 1));
+      CHECK_CUDA(cudaMemcpyAsync(buffer, buffer + 1, 4, cudaMemcpyDeviceToDevice, rank.stream));
     });
     CHECK(buffer.read(rank.stream) == std::vector{rank.rank + 1, 0});
     for (int i = 0; i < 3; ++i) graph.launch(rank.stream);
@@ -24,7 +23,7 @@ TEST_CASE("a captured collective runs with every launch, and not before") {
 
 TEST_CASE("a launch on one rank only hangs until it is aborted; all ends wait for the graph") {
   for (const auto end : {ncclCommAbort, ncclCommFinalize, ncclCommDestroy}) {
-    const Fresh fresh(2);
+    const Fresh fresh;
     on_ranks(2, End::none, [&](Rank& rank) {
       const Buffer<int> buffer(std::vector{1});
       std::optional<cuda_stand_in::Graph> graph(std::in_place, rank.stream,

@@ -4,7 +4,7 @@
 using namespace nccl_stand_in;
 
 TEST_CASE("a communicator is in progress until all of its ranks have joined") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   const ncclUniqueId id = unique_id();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -22,10 +22,10 @@ TEST_CASE("a communicator is in progress until all of its ranks have joined") {
 }
 
 TEST_CASE("while a call is in progress, nothing has been enqueued, and others are refused") {
-  const Fresh fresh(1);
+  const Fresh fresh;
   const auto body = [](Rank& rank) {
     const Buffer<int> from(std::vector{7}), to(std::vector{0});
-    CHECK_RESULT(rank.sum(from.data, to.data), ncclInProgress);
+    CHECK_RESULT(rank.sum(from, to), ncclInProgress);
     CHECK_RESULT(rank.sum(from), ncclInvalidArgument);
     CHECK(std::string(ncclGetLastError(rank.comm)) ==
           "ncclAllReduce: the previous call on this communicator has not returned ncclSuccess");
@@ -37,7 +37,7 @@ TEST_CASE("while a call is in progress, nothing has been enqueued, and others ar
 }
 
 TEST_CASE("a split gives the child when the parent is ready again, not when it returns success") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   const auto body = [](Rank& rank) {
     ncclComm_t child = nullptr;
     CHECK_NCCL(ncclCommSplit(rank.comm, 0, 0, &child, nullptr));

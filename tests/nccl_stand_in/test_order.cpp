@@ -8,11 +8,7 @@ using namespace nccl_stand_in;
 
 namespace {
 
-using cuda_stand_in::poisoned_int;
-
-void set(cudaStream_t stream, int* to, int value) {
-  CHECK_CUDA(cuda_stand_in::launch_on(stream, 1, 1, cuda_stand_in::assign, to, 1, value));
-}
+using cuda_stand_in::poisoned_int, cuda_stand_in::set_to;
 
 void order(cudaStream_t before, cudaStream_t after) {
   const cuda_stand_in::Event event;
@@ -23,12 +19,12 @@ void order(cudaStream_t before, cudaStream_t after) {
 }  // namespace
 
 TEST_CASE("a collective runs in its stream's order, on all of its ranks, when the host needs it") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   on_ranks(2, [](Rank& rank) {
     const Buffer<int> from(1), to(1);
-    set(rank.stream, from.data, rank.rank + 1);
-    CHECK_NCCL(rank.sum(from.data, to.data));
-    set(rank.stream, from.data, 100);
+    set_to(rank.stream, from, rank.rank + 1);
+    CHECK_NCCL(rank.sum(from, to));
+    set_to(rank.stream, from, 100);
     CHECK(to.read(rank.stream) == std::vector{3});
     CHECK(from.read(rank.stream) == std::vector{100});
   });
@@ -36,13 +32,13 @@ TEST_CASE("a collective runs in its stream's order, on all of its ranks, when th
 
 TEST_CASE("without an event before the collective, its ranks receive stale data") {
   for (const bool with_event : {true, false}) {
-    const Fresh fresh(2);
+    const Fresh fresh;
     on_ranks(2, [&](Rank& rank) {
       const cudaStream_t compute = new_stream();
       const Buffer<int> from(1), to(1);
-      set(compute, from.data, rank.rank + 1);
+      set_to(compute, from, rank.rank + 1);
       if (with_event || rank.rank == 0) order(compute, rank.stream);
-      CHECK_NCCL(rank.sum(from.data, to.data));
+      CHECK_NCCL(rank.sum(from, to));
       CHECK(to.read(rank.stream) == std::vector{with_event ? 3 : int(1u + unsigned(poisoned_int))});
     });
   }
@@ -50,11 +46,11 @@ TEST_CASE("without an event before the collective, its ranks receive stale data"
 
 TEST_CASE("without an event after the collective, its result is stale") {
   for (const bool with_event : {true, false}) {
-    const Fresh fresh(2);
+    const Fresh fresh;
     on_ranks(2, [&](Rank& rank) {
       const cudaStream_t compute = new_stream();
       const Buffer<int> from(std::vector{rank.rank + 1}), to(1);
-      CHECK_NCCL(rank.sum(from.data, to.data));
+      CHECK_NCCL(rank.sum(from, to));
       if (with_event) order(rank.stream, compute);
       CHECK(to.read(compute) == std::vector{with_event ? 3 : poisoned_int});
       rank.wait();
@@ -63,13 +59,13 @@ TEST_CASE("without an event after the collective, its result is stale") {
 }
 
 TEST_CASE("eager order gives the same values") {
-  const Fresh fresh(3);
+  const Fresh fresh;
   cuda_stand_in::set_order(cuda_stand_in::Order::eager);
   on_ranks(3, [](Rank& rank) {
     const Buffer<int> from(std::vector{rank.rank}), all(3), sum(1);
     for (int i = 0; i < 10; ++i) {
-      CHECK_NCCL(ncclAllGather(from.data, all.data, 1, ncclInt32, rank.comm, rank.stream));
-      CHECK_NCCL(rank.sum(from.data, sum.data));
+      CHECK_NCCL(ncclAllGather(from, all, 1, ncclInt32, rank.comm, rank.stream));
+      CHECK_NCCL(rank.sum(from, sum));
     }
     CHECK(all.read(rank.stream) == std::vector{0, 1, 2});
     CHECK(sum.read(rank.stream) == std::vector{3});
@@ -78,7 +74,7 @@ TEST_CASE("eager order gives the same values") {
 
 TEST_CASE("sends before receives, or communicators in different orders, are a detected deadlock") {
   for (const bool sends : {true, false}) {
-    Fresh fresh(2);
+    Fresh fresh;
     fresh.time_out_early();
     std::barrier here(2);
     on_ranks(2, End::abort, [&](Rank& rank) {
@@ -86,8 +82,8 @@ TEST_CASE("sends before receives, or communicators in different orders, are a de
       second.comm = rank.split();
       const Buffer<int> a(1), b(1);
       if (sends) {
-        CHECK_NCCL(rank.send(a.data, 1 - rank.rank));
-        CHECK_NCCL(rank.receive(b.data, 1 - rank.rank));
+        CHECK_NCCL(rank.send(a, 1 - rank.rank));
+        CHECK_NCCL(rank.receive(b, 1 - rank.rank));
       } else {
         CHECK_NCCL((rank.rank == 0 ? rank : second).sum(a));
         CHECK_NCCL((rank.rank == 0 ? second : rank).sum(b));
@@ -105,7 +101,7 @@ TEST_CASE("sends before receives, or communicators in different orders, are a de
 
 TEST_CASE(
     "a collective that one rank does not join hangs until the time-out makes the device fail") {
-  Fresh fresh(2);
+  Fresh fresh;
   fresh.time_out_early();
   on_ranks(2, [](Rank& rank) {
     if (rank.rank == 1) return;

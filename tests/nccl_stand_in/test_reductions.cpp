@@ -12,7 +12,7 @@ namespace {
 template <class T>
 T reduced(const Rank& rank, ncclDataType_t type, ncclRedOp_t op, T mine) {
   const Buffer<T> buffer(std::vector<T>{mine});
-  CHECK_NCCL(ncclAllReduce(buffer.data, buffer.data, 1, type, op, rank.comm, rank.stream));
+  CHECK_NCCL(ncclAllReduce(buffer, buffer, 1, type, op, rank.comm, rank.stream));
   return buffer.read(rank.stream)[0];
 }
 
@@ -30,7 +30,7 @@ void reduces(const Rank& rank, ncclDataType_t type) {
 }  // namespace
 
 TEST_CASE("every type is reduced by every operation") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   on_ranks(2, [](Rank& rank) {
     reduces<std::int8_t>(rank, ncclInt8);
     reduces<std::uint8_t>(rank, ncclUint8);
@@ -46,7 +46,7 @@ TEST_CASE("every type is reduced by every operation") {
 }
 
 TEST_CASE("integers keep all their bits, wrap around, and are compared with their signs") {
-  const Fresh fresh(2);
+  const Fresh fresh;
   on_ranks(2, [](Rank& rank) {
     using Limits = std::numeric_limits<std::int64_t>;
     const std::int64_t big = (std::int64_t(1) << 53) + 1, last = rank.rank == 0 ? Limits::max() : 1;
