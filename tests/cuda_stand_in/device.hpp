@@ -36,7 +36,6 @@ class Fresh {
     set_devices(devices);
     cudaSetDevice(0);
     reset();
-    set_order(Order::lazy);
     set_thread_order(ThreadOrder::forward);
     set_peer_access(true);
     set_memory(0);
@@ -44,9 +43,7 @@ class Fresh {
 };
 
 struct Stream {
-  explicit Stream(unsigned flags = cudaStreamNonBlocking) {
-    CHECK_CUDA(cudaStreamCreateWithFlags(&handle, flags));
-  }
+  Stream() { CHECK_CUDA(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking)); }
   ~Stream() { cudaStreamDestroy(handle); }
   Stream(const Stream&) = delete;  // owns the handle
   operator cudaStream_t() const { return handle; }

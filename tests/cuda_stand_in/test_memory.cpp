@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(
   CHECK_CUDA(cudaFreeAsync(blocks[0], stream));
   CHECK_CUDA(cudaFreeAsync(blocks[2], stream));
   CHECK_CUDA(cudaStreamSynchronize(stream));
-  // two gaps, neither of which is large enough
+  // two pieces, neither of which is large enough
   CHECK_ERROR(allocate(20), cudaErrorMemoryAllocation);
   CHECK_ERROR(cudaMalloc(&data, 10 * mib), cudaErrorMemoryAllocation);
   CHECK_CUDA(allocate(15));

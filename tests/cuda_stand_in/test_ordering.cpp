@@ -1,4 +1,4 @@
-// Which operations run, and when: streams, events, the default stream, eager order, queries.
+// Which operations run, and when: streams, events, queries.
 #include "device.hpp"
 
 using namespace cuda_stand_in;
@@ -49,38 +49,6 @@ TEST_CASE_FIXTURE(Setup,
   }
   wait_for(stream, event);
   CHECK(read(stream, array) == rounds);
-}
-
-TEST_CASE_FIXTURE(Setup,
-                  "the default stream keeps order with blocking streams, but with no others") {
-  for (const bool ordered : {true, false}) {
-    const Stream one(ordered ? cudaStreamDefault : cudaStreamNonBlocking);
-    set_to(nullptr, array, 0);
-    CHECK_CUDA(cudaDeviceSynchronize());
-    set_to(one, array, 7);
-    add_one(nullptr, array);
-    CHECK(read(nullptr, array) == (ordered ? 8 : 1));
-    CHECK_CUDA(cudaDeviceSynchronize());
-    set_to(nullptr, array, 20);
-    add_one(one, array);
-    CHECK(read(one, array) == (ordered ? 21 : 8));
-  }
-  const Stream first(cudaStreamDefault), second(cudaStreamDefault);
-  set_to(nullptr, array, 1);
-  set_to(first, array, 7);
-  add_one(second, array);
-  CHECK(read(second, array) == 2);
-  add_one(other, array);
-  CHECK_CUDA(cudaStreamSynchronize(nullptr));
-  CHECK(read(second, array) == 7);
-  CHECK(pending_operations() == 1);
-}
-
-TEST_CASE_FIXTURE(Setup, "eager order runs an operation when it is enqueued") {
-  set_order(Order::eager);
-  add_one(stream, array);
-  CHECK(pending_operations() == 0);
-  CHECK(read(other, array) == 1);
 }
 
 TEST_CASE_FIXTURE(Setup,

@@ -20,8 +20,6 @@ TEST_CASE("the environment sets devices, memory, orders and the time-out") {
   CHECK(with("CLEAVE_STAND_IN_PEERS", "off").peers == false);
   CHECK(with("CLEAVE_STAND_IN_PEERS", "on").peers == true);
   CHECK(with("CLEAVE_STAND_IN_MEMORY_MB", "64").memory == std::size_t(64) << 20);
-  CHECK(with("CLEAVE_STAND_IN_ORDER", "eager").order == Order::eager);
-  CHECK(with("CLEAVE_STAND_IN_ORDER", "lazy").order == Order::lazy);
   CHECK(with("CLEAVE_STAND_IN_THREADS", "reversed").threads == ThreadOrder::reversed);
   CHECK(with("CLEAVE_STAND_IN_THREADS", "shuffled").threads == ThreadOrder::shuffled);
   CHECK(with("CLEAVE_STAND_IN_TIMEOUT", "5").timeout == std::chrono::seconds(5));

@@ -10,7 +10,6 @@
 #include "blas_descriptors.hpp"
 #include "blas_product.hpp"
 #include "entry.hpp"
-#include "poison.hpp"
 
 struct cublasLtContext {};
 

@@ -73,7 +73,7 @@ void wait_while_held(Lock& lock, std::string_view function) {
 void set_memory(std::size_t bytes) {
   Machine& machine = Machine::get();
   const Lock lock = machine.lock();
-  machine.memory.set_bytes_per_device(bytes != 0 ? bytes : machine.settings.memory);
+  machine.memory.bytes_per_device = bytes != 0 ? bytes : machine.settings.memory;
 }
 
 void set_devices(int count) {
@@ -84,12 +84,6 @@ void set_devices(int count) {
 void set_peer_access(bool possible) {
   const Lock lock = Machine::get().lock();
   Machine::get().settings.peers = possible;
-}
-
-void set_order(Order order) {
-  const Lock lock = Machine::get().lock();
-  Machine::get().settings.order = order;
-  if (order == Order::eager) Machine::get().run_ready();
 }
 
 void set_thread_order(ThreadOrder order) {

@@ -17,7 +17,6 @@
 #include <cufft.h>
 
 #include "entry.hpp"
-#include "poison.hpp"
 
 using namespace cuda_stand_in;
 

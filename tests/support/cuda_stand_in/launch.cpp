@@ -76,8 +76,9 @@ constexpr std::size_t max_argument_bytes = 32764;
 void run(ptx::Launch& launch, Machine& machine, const std::string& name) {
   std::mt19937 random(10);
   launch.memory = [&machine](std::uintptr_t address) {
-    const auto [begin, bytes] = machine.memory.usable(reinterpret_cast<const void*>(address));
-    return ptx::Range{begin, begin + bytes};
+    const Place place = machine.usable(reinterpret_cast<const void*>(address), 1);
+    const auto begin = reinterpret_cast<std::uintptr_t>(place.begin);
+    return ptx::Range{begin, place.block == nullptr ? begin : begin + place.block->size};
   };
   const ThreadOrder order = machine.settings.threads;
   if (order != ThreadOrder::forward)

@@ -17,36 +17,21 @@ Device& Machine::device(int index) {
   while (int(devices_.size()) <= index) {
     Device& device = devices_.emplace_back();
     device.index = int(devices_.size()) - 1;
+    device.pools.push_back({.device = &device, .in_stream_order = false});
     device.pools.push_back({.device = &device});
-    device.legacy = &streams_.emplace_back();
-    device.legacy->device = &device;
+    device.default_stream = create_stream(device);
   }
   return devices_[std::size_t(index)];
 }
 
-CUstream_st* Machine::create_hidden_stream(Device& device) {
-  CUstream_st* stream = create_stream(device, cudaStreamNonBlocking);
-  handles_.erase(stream);
-  return stream;
-}
-
-CUstream_st* Machine::create_stream(Device& device, unsigned flags) {
-  CUstream_st& stream = streams_.emplace_back();
-  stream.device = &device;
-  stream.flags = flags;
-  stream.serial = ++serials_;
-  handles_.insert(&stream);
-  return &stream;
+CUstream_st* Machine::create_stream(Device& device) {
+  streams_.emplace_back().device = &device;
+  return &streams_.back();
 }
 
 CUstream_st* Machine::stream(cudaStream_t handle, int current_device) {
-  if (handle == nullptr || handle == cudaStreamLegacy) return device(current_device).legacy;
-  return handles_.count(handle) != 0 ? handle : nullptr;
-}
-
-void Machine::destroy_stream(CUstream_st& stream) {
-  handles_.erase(&stream);
-  stream.destroyed = true;
+  if (handle == nullptr) return device(current_device).default_stream;
+  return handle->destroyed ? nullptr : handle;
 }
 
 Point Machine::enqueue(CUstream_st& stream, Operation operation) {
@@ -58,24 +43,12 @@ Point Machine::enqueue(CUstream_st& stream, Operation operation) {
     stream.capture->add(stream, std::move(operation));
     return stream.end();
   }
-  // The legacy stream and the blocking streams of its device are ordered with each other.
-  CUstream_st& legacy = *stream.device->legacy;
-  if (&stream == &legacy) {
-    for (CUstream_st& other : streams_) {
-      if (other.device != stream.device || &other == &legacy || !other.blocking()) continue;
-      if (other.capture != nullptr) other.capture->invalidate();
-      if (!reached(other.end())) operation.after.push_back(other.end());
-    }
-  } else if (stream.blocking() && !reached(legacy.end())) {
-    operation.after.push_back(legacy.end());
-  }
   const auto placed = std::move(operation.placed);
   stream.queue.push_back(std::move(operation));
   ++stream.enqueued;
   const Point point = stream.end();
   changed_.notify_all();
   if (placed) placed(point);
-  if (settings.order == Order::eager) run_ready();
   return point;
 }
 
@@ -89,15 +62,11 @@ Machine::Step Machine::step(Point point) {
     if (stream.device->failure == cudaSuccess) {
       if (operation.latch != nullptr && !operation.latch->open) return Step::blocked;
       const auto unreached = [](const std::vector<Point>& points) {
-        return std::find_if_not(points.begin(), points.end(), reached);
+        const auto found = std::find_if_not(points.begin(), points.end(), reached);
+        return found == points.end() ? nullptr : &*found;
       };
-      const Point* next = nullptr;
-      if (auto need = unreached(operation.after); need != operation.after.end()) {
-        next = &*need;
-      } else if (operation.latch != nullptr) {
-        const auto& others = operation.latch->after;
-        if (auto other = unreached(others); other != others.end()) next = &*other;
-      }
+      const Point* next = unreached(operation.after);
+      if (next == nullptr && operation.latch != nullptr) next = unreached(operation.latch->after);
       if (next != nullptr) {
         if (++depth <= streams_.size()) {
           point = *next;
@@ -112,25 +81,11 @@ Machine::Step Machine::step(Point point) {
   }
 }
 
-void Machine::expose(const Operation& operation, const Device& device) {
-  ArenaSet arenas = operation.arenas;
-  if (arenas.has_own()) {
-    arenas = arenas | ArenaSet::of(device.index);
-    for (const Device& other : devices_) {
-      if (device.peers[std::size_t(other.index)]) arenas = arenas | ArenaSet::of(other.index, 0);
-      for (const CUmemPoolHandle_st& pool : other.pools)
-        if (pool.readers[std::size_t(device.index)])
-          arenas = arenas | ArenaSet::of(other.index, pool.kind);
-    }
-  }
-  memory.expose(arenas);
-}
-
 void Machine::run(CUstream_st& stream) {
   Operation& operation = stream.queue.front();
   Device& device = *stream.device;
   if (operation.body && (device.failure == cudaSuccess || operation.bookkeeping)) {
-    expose(operation, device);
+    memory.expose();
     running_ = &device;
     operation.body();
     running_ = nullptr;
@@ -167,15 +122,13 @@ cudaError_t Machine::wait(Lock& lock, Device& device) {
   return device.failure;
 }
 
-void Machine::observe(const Device& device) {
-  std::uint64_t thresholds[arenas_per_device] = {};
-  for (const CUmemPoolHandle_st& pool : device.pools) thresholds[pool.kind] = pool.threshold;
-  memory.observe(device.index, thresholds);
-}
-
-void Machine::nudge(Point point) {
-  step(point);
+cudaError_t Machine::query(Point point, int& queries) {
+  if (++queries > patient_queries) step(point);
   memory.hide();
+  if (point.stream->device->failure != cudaSuccess) return point.stream->device->failure;
+  if (!reached(point)) return cudaErrorNotReady;
+  queries = 0;
+  return cudaSuccess;
 }
 
 void Machine::run_ready() {
@@ -184,14 +137,12 @@ void Machine::run_ready() {
     for (std::size_t i = 0; i < streams_.size(); ++i)
       while (step(streams_[i].end()) == Step::ran) ran = true;
   }
-  memory.hide();
 }
 
 void Machine::open(Latch& latch, std::vector<Point> after) {
   latch.open = true;
   latch.after = std::move(after);
   changed_.notify_all();
-  if (settings.order == Order::eager) run_ready();
 }
 
 void Machine::fail(Device& device, cudaError_t error, const std::string& what) {
@@ -203,15 +154,21 @@ void Machine::fail(cudaError_t error, const std::string& what) {
   if (running_ != nullptr) fail(*running_, error, what);
 }
 
-bool Machine::check_usable(const std::string& what, const void* address, std::size_t bytes) {
+Place Machine::usable(const void* address, std::size_t bytes, bool is_kernel) {
   const Place place = memory.place(address, bytes);
-  const bool usable = place.on_device()
-                          ? place.block != nullptr && place.block->usable && place.arena->exposed()
-                          : place.kind == Place::Kind::pinned && place.whole;
-  if (!usable)
-    fail(cudaErrorIllegalAddress,
-         what + " touches memory that is freed or, in its stream, not yet allocated");
-  return usable;
+  if (place.block == nullptr || !place.within || !place.block->usable) return {};
+  const CUmemPoolHandle_st* pool = place.block->pool;
+  const bool reachable = !is_kernel || pool == nullptr || pool->device == running_ ||
+                         pool->readers[std::size_t(running_->index)];
+  return reachable ? place : Place{};
+}
+
+bool Machine::check_usable(const std::string& what, const void* address, std::size_t bytes,
+                           bool is_kernel) {
+  if (usable(address, bytes, is_kernel).block != nullptr) return true;
+  fail(cudaErrorIllegalAddress,
+       what + " touches memory that is freed or, in its stream, not yet allocated");
+  return false;
 }
 
 void Machine::report(const std::string& lines) {
@@ -228,7 +185,6 @@ void Machine::reset(Lock& lock) {
   for (Device& device : devices_) wait(lock, device);
   for (Device& device : devices_) {
     device.failure = cudaSuccess;
-    device.peers.reset();
     for (CUmemPoolHandle_st& pool : device.pools) pool.readers.reset();
   }
   for (CUstream_st& stream : streams_) stream.planted = cudaSuccess;

@@ -8,7 +8,6 @@
 // Stand-ins for other libraries enqueue through this interface: see Operation and Latch.
 #pragma once
 
-#include <bitset>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -16,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -27,20 +25,6 @@
 namespace cuda_stand_in {
 
 class Capture;
-struct Device;
-
-}  // namespace cuda_stand_in
-
-/// A memory pool of a device.
-struct CUmemPoolHandle_st {
-  cuda_stand_in::Device* device = nullptr;
-  int kind = 1;                 ///< of its arena
-  std::uint64_t threshold = 0;  ///< bytes that it keeps when the host waits
-  std::bitset<cuda_stand_in::max_devices>
-      readers{};  ///< devices whose kernels may touch its memory
-};
-
-namespace cuda_stand_in {
 
 /// A place in a stream: after its first `count` operations.
 struct Point {
@@ -56,12 +40,11 @@ struct Latch {
 };
 
 struct Operation {
-  std::string name;                   ///< for messages: "kernel of 4x1x1 blocks"
-  std::function<void()> body{};       ///< runs under the lock, with memory exposed
-  std::vector<Point> after{};         ///< dependencies besides the stream's earlier operations
-  std::shared_ptr<Latch> latch{};     ///< adds dependencies when it opens; may be null
-  ArenaSet arenas = ArenaSet::own();  ///< the memory exposed while it runs
-  bool bookkeeping = false;           ///< also runs on a device that has failed
+  std::string name;                ///< for messages: "kernel of 4x1x1 blocks"
+  std::function<void()> body{};    ///< runs under the lock, with memory exposed
+  std::vector<Point> after{};      ///< dependencies besides the stream's earlier operations
+  std::shared_ptr<Latch> latch{};  ///< adds dependencies when it opens; may be null
+  bool bookkeeping = false;        ///< also runs on a device that has failed
   /// For a captured operation: makes the operation that a launch of the graph enqueues. If empty,
   /// each launch enqueues a copy.
   std::function<Operation()> renew{};
@@ -71,10 +54,10 @@ struct Operation {
 
 struct Device {
   int index = 0;
-  CUstream_st* legacy = nullptr;         ///< the default stream
+  CUstream_st* default_stream = nullptr;
   cudaError_t failure = cudaSuccess;     ///< what every call returns once an operation has failed
-  std::bitset<max_devices> peers;        ///< devices whose memory kernels may touch
-  std::deque<CUmemPoolHandle_st> pools;  ///< the default one first
+  std::size_t held = 0;                  ///< bytes that are allocated, or kept by pools
+  std::deque<CUmemPoolHandle_st> pools;  ///< that of cudaMalloc, the default one, and others
 };
 
 }  // namespace cuda_stand_in
@@ -82,8 +65,6 @@ struct Device {
 /// A stream. Never deleted, so that use after destruction is detected.
 struct CUstream_st {
   cuda_stand_in::Device* device = nullptr;
-  unsigned flags = 0;
-  std::uint64_t serial = 0;  ///< 0 for a default stream
   bool destroyed = false;
   std::deque<cuda_stand_in::Operation> queue;
   std::uint64_t enqueued = 0;
@@ -92,8 +73,7 @@ struct CUstream_st {
   cudaError_t planted = cudaSuccess;
   std::shared_ptr<cuda_stand_in::Capture> capture;
 
-  bool legacy() const { return serial == 0; }
-  bool blocking() const { return (flags & cudaStreamNonBlocking) == 0; }
+  bool is_default() const { return device->default_stream == this; }
   cuda_stand_in::Point end() { return {this, enqueued}; }
 };
 
@@ -115,29 +95,24 @@ class Machine {
 
   /// @param index  less than settings.devices
   Device& device(int index);
-  CUstream_st* create_stream(Device& device, unsigned flags);
-  /// The stream of a handle; default streams depend on the thread's device. Null if the handle is
-  /// invalid or the stream was destroyed.
+  CUstream_st* create_stream(Device& device);
+  /// The stream of a handle; default streams depend on the thread's device. Null if the stream was
+  /// destroyed.
   CUstream_st* stream(cudaStream_t handle, int current_device);
-  /// A stream without a handle.
-  CUstream_st* create_hidden_stream(Device& device);
-  /// Invalidates the handle. Enqueued operations stay enqueued.
-  void destroy_stream(CUstream_st& stream);
   std::deque<CUstream_st>& streams() { return streams_; }
 
   /// Appends the operation to the stream; if the stream is being captured, to its graph instead.
   Point enqueue(CUstream_st& stream, Operation operation);
   static bool reached(Point point) { return point.stream->completed >= point.count; }
-  /// The host has waited for work of the device.
-  void observe(const Device& device);
   /// Runs what the point depends on, and waits for other threads where only they can make progress.
   /// @return the failure of the stream's device, or cudaSuccess
   cudaError_t wait(Lock& lock, Point point);
   /// Waits for all operations enqueued on the device.
   cudaError_t wait(Lock& lock, Device& device);
-  /// Runs the next operation that the point depends on, if one can run.
-  void nudge(Point point);
-  /// Runs all operations that can run now, on every stream.
+  /// Whether the point is reached, as cudaSuccess or cudaErrorNotReady, or the device's failure.
+  /// Runs the next operation that it depends on after patience with some queries, which it counts.
+  cudaError_t query(Point point, int& queries);
+  /// Runs all operations that can run now, on every stream. Memory stays exposed.
   void run_ready();
   /// Opens the latch: operations that wait for it can run.
   void open(Latch& latch, std::vector<Point> after);
@@ -145,9 +120,13 @@ class Machine {
   /// Reports a fault and makes the device fail. The overload without a device is for operations.
   void fail(Device& device, cudaError_t error, const std::string& what);
   void fail(cudaError_t error, const std::string& what);
-  /// Within an operation: whether the whole range is memory that device code may use now. If it is
-  /// not, the device fails; `what` names the access in the message.
-  bool check_usable(const std::string& what, const void* address, std::size_t bytes);
+  /// Within an operation: the memory at the address that device code may use now; no block if it
+  /// may not. Kernels need access to another device, copies do not.
+  Place usable(const void* address, std::size_t bytes, bool is_kernel = true);
+  /// Whether the whole range is usable. If it is not, the device fails; `what` names the access in
+  /// the message.
+  bool check_usable(const std::string& what, const void* address, std::size_t bytes,
+                    bool is_kernel = true);
   /// Reports an error without making a device fail.
   void report(const std::string& lines);
   std::string take_faults();
@@ -159,15 +138,12 @@ class Machine {
   Machine() : settings(Settings::from_environment()), memory(settings.memory) {}
   Step step(Point point);
   void run(CUstream_st& stream);
-  void expose(const Operation& operation, const Device& device);
 
+  Device* running_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Device> devices_;
   std::deque<CUstream_st> streams_;
-  std::unordered_set<const CUstream_st*> handles_;  ///< of streams that are not destroyed
-  std::uint64_t serials_ = 0;
-  Device* running_ = nullptr;
   std::string faults_;
 };
 

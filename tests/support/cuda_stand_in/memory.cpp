@@ -1,90 +1,175 @@
 #include "memory.hpp"
 
-#include "host_guard.hpp"
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <new>
+#include <utility>
+
+#include <sys/mman.h>
+
+#include "machine.hpp"
 
 namespace cuda_stand_in {
+namespace {
 
-Arena& Memory::arena(int device, int kind) {
-  auto& arena = arenas_[{device, kind}];
-  if (arena == nullptr) arena = std::make_unique<Arena>(addresses_, device, kind);
-  return *arena;
+constexpr std::size_t addresses = std::size_t(1) << 40;
+constexpr std::size_t granule = 256;  // alignment of addresses, as with cudaMalloc
+constexpr std::size_t huge_page = std::size_t(2) << 20;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t to) {
+  return (value + to - 1) / to * to;
 }
 
-std::size_t Memory::available(int device) const {
-  std::size_t held = 0;
-  for (const auto& [key, arena] : arenas_)
-    if (key.first == device) held += arena->held();
-  return held < bytes_per_device_ ? bytes_per_device_ - held : 0;
+const std::byte* bytes_at(const void* address) { return static_cast<const std::byte*>(address); }
+
+}  // namespace
+
+void poison(void* begin, std::size_t bytes) {
+  constexpr int filler = 0xCD;
+  constexpr std::size_t longest = std::size_t(256) << 20, end_of_long = std::size_t(1) << 20;
+  const std::size_t filled = bytes <= longest ? bytes : end_of_long;
+  std::memset(begin, filler, filled);
+  std::memset(static_cast<char*>(begin) + bytes - filled, filler, filled);
 }
 
-void Memory::observe(int device, const std::uint64_t (&thresholds)[arenas_per_device]) {
-  for (auto& [key, arena] : arenas_) {
-    if (key.first != device || !arena->pool()) continue;
-    arena->observe();
-    if (arena->held() > thresholds[key.second]) arena->trim();
+int Place::device() const {
+  return on_device && block != nullptr ? block->pool->device->index : -1;
+}
+
+Memory::Memory(std::size_t bytes) : bytes_per_device(bytes) {
+  void* range = mmap(nullptr, addresses + huge_page, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) throw std::bad_alloc();
+  range_ =
+      reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(range), huge_page));
+  madvise(range_, addresses, MADV_HUGEPAGE);  // exposing and hiding cost time per page
+}
+
+void* Memory::allocate(CUmemPoolHandle_st& pool, std::size_t bytes) {
+  const auto end = kept_.end();
+  auto fit = end;
+  for (auto piece = kept_.begin(); piece != end; ++piece)
+    if (piece->pool == &pool && piece->bytes >= bytes && (fit == end || piece->bytes < fit->bytes))
+      fit = piece;
+  const std::size_t used = round_up(bytes + 1, granule);  // a byte more, to keep blocks apart
+  if (used > addresses - top_) return nullptr;
+  std::size_t held = bytes;
+  if (fit != end && fit->bytes < 2 * bytes) {
+    held = fit->bytes;
+    kept_.erase(fit);
+  } else if (fit != end) {
+    fit->bytes -= bytes;
+  } else if (bytes <= available(*pool.device)) {
+    pool.device->held += bytes;
+  } else {
+    return nullptr;
   }
+  std::byte* const address = range_ + top_;
+  top_ += used;
+  blocks_[address] = {.size = bytes, .pool = &pool, .held = held};
+  return address;
 }
 
-Arena* Memory::arena_of(const void* address) {
-  for (auto& [key, arena] : arenas_)
-    if (arena->contains(address)) return arena.get();
-  return nullptr;
+void Memory::begin(void* address) {
+  Block& block = blocks_.at(bytes_at(address));
+  poison(address, block.size);
+  block.usable = true;
+}
+
+void Memory::end(void* address) {
+  Block& block = blocks_.at(bytes_at(address));
+  block.usable = false;
+  if (!block.of_graph) release(address);
+}
+
+void Memory::release(void* address) {
+  const auto found = blocks_.find(bytes_at(address));
+  const auto [pool, held] = std::pair(found->second.pool, found->second.held);
+  if (pool->in_stream_order) kept_.push_back({pool, held});
+  else pool->device->held -= held;
+
+  // Pages between the block's neighbours are not needed any more.
+  const auto next = blocks_.erase(found);
+  const std::byte *first = range_, *last = range_ + top_;
+  if (next != blocks_.end()) last = std::min(last, next->first);
+  if (next != blocks_.begin())
+    first = std::max(first, std::prev(next)->first + std::prev(next)->second.size);
+  const std::size_t begin = round_up(std::size_t(first - range_), huge_page);
+  const std::size_t end = std::size_t(last - range_) / huge_page * huge_page;
+  if (begin < end) madvise(range_ + begin, end - begin, MADV_DONTNEED);
+}
+
+void Memory::trim(const CUmemPoolHandle_st& pool) {
+  std::erase_if(kept_, [&](const Piece& piece) {
+    if (piece.pool != &pool || !piece.awaited) return false;
+    pool.device->held -= piece.bytes;
+    return true;
+  });
+}
+
+void Memory::observe(Device& device) {
+  for (Piece& piece : kept_) piece.awaited |= piece.pool->device == &device;
+  for (const CUmemPoolHandle_st& pool : device.pools)
+    if (pool.threshold == 0) trim(pool);
+}
+
+void Memory::add_pinned(void* begin, std::size_t bytes, bool registered) {
+  blocks_[bytes_at(begin)] = {.size = bytes, .usable = true, .registered = registered};
+}
+
+std::size_t Memory::remove_pinned(void* begin, bool registered) {
+  const auto found = blocks_.find(bytes_at(begin));
+  if (found == blocks_.end() || found->second.pool != nullptr ||
+      found->second.registered != registered)
+    return 0;
+  const std::size_t bytes = found->second.size;
+  blocks_.erase(found);
+  return bytes;
 }
 
 Place Memory::place(const void* address, std::size_t bytes) {
-  if (Arena* arena = arena_of(address)) {
-    Block* block = arena->find(address, bytes);
-    return {Place::Kind::device, arena, block, block != nullptr && !block->freed};
-  }
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  auto after = pinned_.upper_bound(begin);
-  if (after != pinned_.begin()) {
-    const auto& [start, pinned] = *std::prev(after);
-    if (begin < start + pinned.bytes)
-      return {.kind = Place::Kind::pinned, .whole = bytes <= start + pinned.bytes - begin};
-  }
-  return {};
+  const std::byte* const first = bytes_at(address);
+  Place place{.on_device = first >= range_ && first < range_ + addresses};
+  const auto after = blocks_.upper_bound(first);
+  if (after == blocks_.begin()) return place;
+  auto& [begin, block] = *std::prev(after);
+  const auto inside = std::size_t(first - begin);
+  if (inside >= block.size) return place;
+  place.begin = const_cast<std::byte*>(begin);
+  place.block = &block;
+  place.within = bytes <= block.size - inside;
+  return place;
 }
 
-std::pair<std::uintptr_t, std::size_t> Memory::usable(const void* address) {
-  if (Arena* arena = arena_of(address)) {
-    const Block* block = arena->exposed() ? arena->find(address, 1) : nullptr;
-    if (block == nullptr || !block->usable) return {0, 0};
-    return {reinterpret_cast<std::uintptr_t>(arena->begin_of(address)), block->size};
-  }
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  const auto after = pinned_.upper_bound(at);
-  if (after == pinned_.begin()) return {0, 0};
-  const auto& [begin, pinned] = *std::prev(after);
-  if (at - begin >= pinned.bytes) return {0, 0};
-  return {begin, pinned.bytes};
+Block* Memory::live(void* address) {
+  const auto found = blocks_.find(bytes_at(address));
+  if (found == blocks_.end() || found->second.pool == nullptr) return nullptr;
+  return found->second.freed ? nullptr : &found->second;
 }
 
-void Memory::add_pinned(const void* begin, std::size_t bytes, bool ours) {
-  pinned_[reinterpret_cast<std::uintptr_t>(begin)] = {bytes, ours};
+std::size_t Memory::used(const CUmemPoolHandle_st& pool) const {
+  std::size_t bytes = 0;
+  for (const auto& [begin, block] : blocks_)
+    if (block.pool == &pool) bytes += block.size;
+  return bytes;
 }
 
-std::ptrdiff_t Memory::remove_pinned(const void* begin, bool ours) {
-  const auto found = pinned_.find(reinterpret_cast<std::uintptr_t>(begin));
-  if (found == pinned_.end() || found->second.ours != ours) return -1;
-  const std::size_t bytes = found->second.bytes;
-  pinned_.erase(found);
-  return std::ptrdiff_t(bytes);
+std::size_t Memory::available(const Device& device) const {
+  return device.held < bytes_per_device ? bytes_per_device - device.held : 0;
 }
 
-void Memory::expose(ArenaSet set) {
-  for (auto& [key, arena] : arenas_) {
-    if (set.has(key.first, key.second)) {
-      arena->expose();
-    } else {
-      arena->hide();
-    }
-  }
+void Memory::expose() {
+  const std::size_t touched = round_up(top_, huge_page);
+  if (exposed_ == touched) return;
+  mprotect(range_, touched, PROT_READ | PROT_WRITE);
+  exposed_ = touched;
 }
 
 void Memory::hide() {
-  expose(ArenaSet::none());
-  keep_guard();
+  if (exposed_ == 0) return;
+  mprotect(range_, exposed_, PROT_NONE);
+  exposed_ = 0;
 }
 
 }  // namespace cuda_stand_in

@@ -1,102 +1,117 @@
-// All memory that the machine knows: device memory, in arenas, and pinned host memory.
+// All memory that the machine knows: allocations on devices, and pinned memory of the host.
+//
+// Allocations have addresses of one reserved range, and none is used twice, so that an access after
+// a release is always found. The range is accessible only while it is exposed, that is, while the
+// machine runs operations, which check that they may use what they touch. Fresh allocations are
+// filled with poison.
+//
+// Addresses are plentiful, memory is not. A pool keeps that of released allocations until it is
+// trimmed, and uses it again only for allocations that fit into one of the pieces (CUDA Programming
+// Guide 13.0, 4.3.4.2 "Physical Page Caching Behavior"; cuda_runtime_api.h 13.0,
+// cudaMemPoolTrimTo).
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "arena.hpp"
+#include <cuda_runtime_api.h>
+
 #include "settings.hpp"
 
 namespace cuda_stand_in {
 
-/// For cudaMalloc, the default pool, and pools that are created.
-inline constexpr int arenas_per_device = 4;
-static_assert(arenas_per_device * max_devices <= 64);  // the bits of an ArenaSet
+struct Device;
 
-/// A set of arenas, by device and kind, or those that a kernel of the operation's device may touch.
-class ArenaSet {
- public:
-  static constexpr ArenaSet own() { return ArenaSet(0, true); }
-  static constexpr ArenaSet none() { return ArenaSet(0, false); }
-  static constexpr ArenaSet all() { return ArenaSet(~std::uint64_t(0), false); }
-  static constexpr ArenaSet of(int device, int kind) {
-    return ArenaSet(std::uint64_t(1) << (arenas_per_device * device + kind), false);
-  }
-  static constexpr ArenaSet of(int device) {
-    return of(device, 0) | of(device, 1) | of(device, 2) | of(device, 3);
-  }
+}  // namespace cuda_stand_in
 
-  constexpr ArenaSet operator|(ArenaSet other) const {
-    return ArenaSet(bits_ | other.bits_, own_ || other.own_);
-  }
-  constexpr bool has(int device, int kind) const {
-    return (bits_ >> (arenas_per_device * device + kind) & 1) != 0;
-  }
-  constexpr bool has_own() const { return own_; }
-
- private:
-  constexpr ArenaSet(std::uint64_t bits, bool own) : bits_(bits), own_(own) {}
-
-  std::uint64_t bits_;
-  bool own_;
+/// A memory pool of a device, or what cudaMalloc allocates there.
+struct CUmemPoolHandle_st {
+  cuda_stand_in::Device* device = nullptr;
+  bool in_stream_order = true;  ///< false for cudaMalloc, which keeps nothing
+  std::uint64_t threshold = 0;  ///< bytes that it keeps when the host waits: 0, or all
+  std::bitset<cuda_stand_in::max_devices>
+      readers{};  ///< other devices whose kernels may touch its memory
 };
 
-/// The memory that holds a range of addresses.
-struct Place {
-  enum class Kind { device, pinned, pageable };
-  Kind kind = Kind::pageable;
-  Arena* arena = nullptr;  ///< null for host memory
-  Block* block = nullptr;  ///< device memory: null unless a single block holds the range
-  bool whole = true;       ///< whether one allocation holds the whole range, as far as known
+namespace cuda_stand_in {
 
-  bool on_device() const { return kind == Kind::device; }
+/// Fills the range with bytes that no computation should read; very large ranges only at both ends.
+void poison(void* begin, std::size_t bytes);
+
+/// An allocation on a device, or pinned memory.
+struct Block {
+  std::size_t size = 0;                ///< bytes asked for
+  CUmemPoolHandle_st* pool = nullptr;  ///< null for pinned memory
+  std::size_t held = 0;                ///< bytes taken from the device
+  bool usable = false;      ///< by operations: allocated and not yet freed, in stream order
+  bool freed = false;       ///< by the host, perhaps not yet in stream order
+  bool of_graph = false;    ///< becomes usable with every launch of a graph
+  bool registered = false;  ///< pinned by cudaHostRegister, not by cudaHostAlloc
+};
+
+/// The memory at a range of addresses.
+struct Place {
+  bool on_device = false;
+  std::byte* begin = nullptr;  ///< of the block
+  Block* block = nullptr;      ///< which holds the first address; null for pageable memory
+  bool within = true;          ///< whether the block holds the whole range
+
+  bool pageable() const { return !on_device && block == nullptr; }
+  /// Whether one allocation that the host has not freed holds the range, as far as known.
+  bool whole() const { return block == nullptr ? !on_device : within && !block->freed; }
+  /// The number of the device; -1 if it is not known.
+  int device() const;
 };
 
 class Memory {
  public:
-  /// Addresses are twice the bytes: memory of gaps that are too small can be used elsewhere.
-  explicit Memory(std::size_t bytes_per_device)
-      : bytes_per_device_(bytes_per_device), addresses_(2 * bytes_per_device) {}
+  explicit Memory(std::size_t bytes_per_device);
 
-  Arena& arena(int device, int kind);
-  /// The arena that holds the address; null if none does.
-  Arena* arena_of(const void* address);
+  /// Allocates a block that is not usable yet. @return null if there is no room
+  void* allocate(CUmemPoolHandle_st& pool, std::size_t bytes);
+  /// Makes a block usable and fills it with poison. Memory is exposed.
+  void begin(void* address);
+  /// Makes a block unusable and, unless it is of a graph, releases it.
+  void end(void* address);
+  void release(void* address);
+  /// Gives back what the pool keeps, but only if the host has waited since it was released.
+  void trim(const CUmemPoolHandle_st& pool);
+  /// The host has waited for work of the device: all that has run is known to it.
+  void observe(Device& device);
+
+  void add_pinned(void* begin, std::size_t bytes, bool registered);
+  /// @return the bytes that were pinned in this way from the address on; 0 if none were
+  std::size_t remove_pinned(void* begin, bool registered);
+
   Place place(const void* address, std::size_t bytes);
-  /// The allocation that holds the address, if operations may use it now: its first byte, as an
-  /// integer, and its bytes. {0, 0} otherwise.
-  std::pair<std::uintptr_t, std::size_t> usable(const void* address);
-  std::size_t bytes_per_device() const { return bytes_per_device_; }
-  void set_bytes_per_device(std::size_t bytes) { bytes_per_device_ = bytes; }
-  /// Bytes of the device that no arena holds.
-  std::size_t available(int device) const;
-  /// The host has waited for work of the device: pools that hold more than their thresholds release
-  /// memory. @param thresholds  by kind
-  void observe(int device, const std::uint64_t (&thresholds)[arenas_per_device]);
+  /// The block that starts at the address and that the host has not freed; null if there is none.
+  Block* live(void* address);
+  /// Bytes of a pool that are allocated.
+  std::size_t used(const CUmemPoolHandle_st& pool) const;
+  /// Bytes of the device that are neither allocated nor kept by a pool.
+  std::size_t available(const Device& device) const;
 
-  void add_pinned(const void* begin, std::size_t bytes, bool ours);
-  /// @return the bytes pinned from the address on; -1 if none were pinned by cudaHostAlloc (`ours`)
-  /// or by cudaHostRegister (otherwise)
-  std::ptrdiff_t remove_pinned(const void* begin, bool ours);
-
-  /// Exposes exactly these arenas.
-  void expose(ArenaSet arenas);
+  void expose();
   void hide();
 
+  std::size_t bytes_per_device;
+
  private:
-  struct Pinned {
+  /// What a pool keeps of one released block.
+  struct Piece {
+    CUmemPoolHandle_st* pool;
     std::size_t bytes;
-    bool ours;  ///< allocated by cudaHostAlloc, not registered
+    bool awaited = false;  ///< the host has waited since the release
   };
 
-  std::size_t bytes_per_device_;
-  std::size_t addresses_;  ///< of an arena, in bytes
-  std::map<std::pair<int, int>, std::unique_ptr<Arena>> arenas_;
-  std::map<std::uintptr_t, Pinned> pinned_;
+  std::byte* range_;
+  std::size_t top_ = 0;      ///< bytes of the range that were used
+  std::size_t exposed_ = 0;  ///< bytes of the range that are accessible
+  std::map<const std::byte*, Block> blocks_;
+  std::vector<Piece> kept_;
 };
 
 }  // namespace cuda_stand_in

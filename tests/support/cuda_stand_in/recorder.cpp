@@ -30,7 +30,7 @@ std::string Recording::text(std::string_view function) const {
 }
 
 int Recording::number_of(cudaStream_t stream) {
-  if (stream == nullptr || stream == cudaStreamLegacy) return 0;
+  if (stream == nullptr) return 0;
   return streams_.try_emplace(stream, int(streams_.size()) + 1).first->second;
 }
 

@@ -15,10 +15,10 @@ namespace {
 
 bool agrees(cudaMemcpyKind kind, const Place& to, const Place& from) {
   switch (kind) {
-    case cudaMemcpyHostToHost: return !to.on_device() && !from.on_device();
-    case cudaMemcpyHostToDevice: return to.on_device() && !from.on_device();
-    case cudaMemcpyDeviceToHost: return !to.on_device() && from.on_device();
-    case cudaMemcpyDeviceToDevice: return to.on_device() && from.on_device();
+    case cudaMemcpyHostToHost: return !to.on_device && !from.on_device;
+    case cudaMemcpyHostToDevice: return to.on_device && !from.on_device;
+    case cudaMemcpyDeviceToHost: return !to.on_device && from.on_device;
+    case cudaMemcpyDeviceToDevice: return to.on_device && from.on_device;
     case cudaMemcpyDefault: return true;
   }
   return false;
@@ -35,24 +35,18 @@ const char* name_of(cudaMemcpyKind kind) {
   return "";
 }
 
-ArenaSet arena_of(const Place& place) {
-  return place.on_device() ? ArenaSet::of(place.arena->device(), place.arena->kind())
-                           : ArenaSet::none();
-}
-
 cudaError_t enqueue_copy(Context& context, CUstream_st& stream, void* to, const void* from,
                          std::size_t bytes, cudaMemcpyKind kind) {
   Machine& machine = context.machine;
   if (bytes == 0) return cudaSuccess;
   const Place target = machine.memory.place(to, bytes);
   const Place source = machine.memory.place(from, bytes);
-  if (to == nullptr || from == nullptr || !target.whole || !source.whole ||
+  if (to == nullptr || from == nullptr || !target.whole() || !source.whole() ||
       !agrees(kind, target, source))
     return cudaErrorInvalidValue;
 
-  const bool to_pageable = target.kind == Place::Kind::pageable;
-  const bool from_pageable = source.kind == Place::Kind::pageable;
-  const bool waits = to_pageable || (!target.on_device() && !source.on_device());
+  const bool to_pageable = target.pageable(), from_pageable = source.pageable();
+  const bool waits = to_pageable || (!target.on_device && !source.on_device);
   if (stream.capture != nullptr && waits) return cudaErrorStreamCaptureUnsupported;
 
   const std::string what = "a copy of " + std::to_string(bytes) + " bytes";
@@ -63,14 +57,12 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, void* to, const 
     from = staged->data();
   }
   const Point point = machine.enqueue(
-      stream, {.name = what,
-               .body =
-                   [to, from, bytes, what, to_pageable, from_pageable, staged, &machine] {
-                     if (!to_pageable && !machine.check_usable(what, to, bytes)) return;
-                     if (!from_pageable && !machine.check_usable(what, from, bytes)) return;
-                     std::memcpy(to, from, bytes);
-                   },
-               .arenas = arena_of(target) | arena_of(source)});
+      stream,
+      {.name = what, .body = [to, from, bytes, what, to_pageable, from_pageable, staged, &machine] {
+         if (!to_pageable && !machine.check_usable(what, to, bytes, false)) return;
+         if (!from_pageable && !machine.check_usable(what, from, bytes, false)) return;
+         std::memcpy(to, from, bytes);
+       }});
   return waits ? machine.wait(context.lock, point) : cudaSuccess;
 }
 
@@ -93,15 +85,12 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
     if (bytes == 0) return cudaSuccess;
     const Place target = machine.memory.place(to, bytes);
-    if (to == nullptr || !target.whole || !target.on_device()) return cudaErrorInvalidValue;
+    if (to == nullptr || !target.whole() || !target.on_device) return cudaErrorInvalidValue;
     const std::string what = "setting " + std::to_string(bytes) + " bytes";
-    machine.enqueue(*stream, {.name = what,
-                              .body =
-                                  [to, value, bytes, what, &machine] {
-                                    if (machine.check_usable(what, to, bytes))
-                                      std::memset(to, value, bytes);
-                                  },
-                              .arenas = arena_of(target)});
+    machine.enqueue(*stream, {.name = what, .body = [to, value, bytes, what, &machine] {
+                                if (machine.check_usable(what, to, bytes, false))
+                                  std::memset(to, value, bytes);
+                              }});
     return cudaSuccess;
   });
 }

@@ -86,8 +86,9 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
     if (!is_device(context, peer) || peer == context.device.index) return cudaErrorInvalidDevice;
     if (flags != 0) return cudaErrorInvalidValue;
     if (!context.machine.settings.peers) return cudaErrorPeerAccessUnsupported;
-    if (context.device.peers[std::size_t(peer)]) return cudaErrorPeerAccessAlreadyEnabled;
-    context.device.peers[std::size_t(peer)] = true;
+    auto& readers = context.machine.device(peer).pools[0].readers;
+    if (readers[std::size_t(context.device.index)]) return cudaErrorPeerAccessAlreadyEnabled;
+    readers.set(std::size_t(context.device.index));
     return cudaSuccess;
   });
 }

@@ -1,7 +1,8 @@
-// Entry points of the runtime: streams.
+// Entry points of the runtime: streams and events.
+#include <deque>
+
 #include "capture.hpp"
 #include "entry.hpp"
-#include "event.hpp"
 
 using namespace cuda_stand_in;
 
@@ -14,13 +15,15 @@ cudaError_t refuse_capture(CUstream_st& stream) {
   return cudaErrorStreamCaptureUnsupported;
 }
 
-// The end of the stream's enqueued work. For the default stream, all blocking streams count.
-Point end_of(Context& context, CUstream_st& stream) {
-  if (stream.legacy())
-    context.machine.enqueue(stream, {.name = "synchronisation of the default stream"});
-  return stream.end();
+/// Waits, after which the host knows what has run on the device.
+template <class... What>
+cudaError_t wait(Context& context, Device& device, What&&... what) {
+  const cudaError_t failure = context.machine.wait(context.lock, what...);
+  context.machine.memory.observe(device);
+  return failure;
 }
 
+/// Runs ask(context, stream).
 template <class Ask>
 cudaError_t ask_stream(const char* function, cudaStream_t handle, Ask&& ask) {
   return entry(function, {.stream = handle}, [&](Context& context) {
@@ -29,37 +32,38 @@ cudaError_t ask_stream(const char* function, cudaStream_t handle, Ask&& ask) {
   });
 }
 
-cudaError_t create(const char* function, cudaStream_t* result, unsigned flags) {
-  return entry(function, {}, [&](Context& context) {
-    if (result == nullptr || (flags & ~unsigned(cudaStreamNonBlocking)) != 0)
-      return cudaErrorInvalidValue;
-    *result = context.machine.create_stream(context.device, flags);
-    return cudaSuccess;
+/// Runs ask(context, event).
+template <class Ask>
+cudaError_t ask_event(const char* function, cudaEvent_t event, Ask&& ask) {
+  return entry(function, {.event = event}, [&](Context& context) {
+    return event->destroyed ? cudaErrorInvalidResourceHandle : ask(context, *event);
   });
 }
 
 }  // namespace
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return create("cudaStreamCreateWithFlags", stream, flags);
-}
-
-// Priorities have no effect here.
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
-  return create("cudaStreamCreateWithPriority", stream, flags);
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  return entry("cudaDeviceGetStreamPriorityRange", {}, [&](Context&) {
-    *least = *greatest = 0;
+// All streams are like non-blocking ones: not ordered with the default stream, which neither the
+// library nor its tests use.
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  return entry("cudaStreamCreateWithFlags", {}, [&](Context& context) {
+    *stream = context.machine.create_stream(context.device);
     return cudaSuccess;
   });
 }
 
+// Priorities have no effect here.
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = *greatest = 0;
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-  return ask_stream("cudaStreamDestroy", handle, [](Context& context, CUstream_st& stream) {
-    if (stream.legacy()) return cudaErrorInvalidResourceHandle;
-    context.machine.destroy_stream(stream);
+  return ask_stream("cudaStreamDestroy", handle, [](Context&, CUstream_st& stream) {
+    stream.destroyed = true;  // what is enqueued stays enqueued
     return cudaSuccess;
   });
 }
@@ -67,41 +71,41 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return ask_stream("cudaStreamSynchronize", handle, [](Context& context, CUstream_st& stream) {
     if (const cudaError_t refused = refuse_capture(stream)) return refused;
-    const cudaError_t failure = context.machine.wait(context.lock, end_of(context, stream));
-    context.machine.observe(*stream.device);
-    return failure;
+    return wait(context, *stream.device, stream.end());
   });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return ask_stream("cudaStreamQuery", handle, [](Context& context, CUstream_st& stream) {
     if (const cudaError_t refused = refuse_capture(stream)) return refused;
-    if (++stream.queries > patient_queries) context.machine.nudge(stream.end());
-    if (stream.device->failure != cudaSuccess) return stream.device->failure;
-    if (!Machine::reached(stream.end())) return cudaErrorNotReady;
-    stream.queries = 0;
-    return cudaSuccess;
+    return context.machine.query(stream.end(), stream.queries);
   });
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, unsigned flags) {
-  const Arguments arguments{.stream = handle, .event = event_handle};
+cudaError_t cudaDeviceSynchronize() {
+  return entry("cudaDeviceSynchronize", {}, [](Context& context) {
+    for (CUstream_st& stream : context.machine.streams())
+      if (stream.device == &context.device)
+        if (const cudaError_t refused = refuse_capture(stream)) return refused;
+    return wait(context, context.device, context.device);
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
+  const Arguments arguments{.stream = handle, .event = event};
   return entry("cudaStreamWaitEvent", arguments, [&](Context& context) {
     CUstream_st* stream = context.stream(handle);
-    CUevent_st* event = find_event(event_handle);
-    if (stream == nullptr || event == nullptr) return cudaErrorInvalidResourceHandle;
-    if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
+    if (stream == nullptr || event->destroyed) return cudaErrorInvalidResourceHandle;
     if (event->capture != nullptr) {
       if (event->capture->finished()) return cudaErrorCapturedEvent;
       if (stream->capture != nullptr && stream->capture != event->capture) {
         stream->capture->invalidate();
         return cudaErrorStreamCaptureMerge;
       }
-      if (stream->legacy()) return cudaErrorStreamCaptureImplicit;
       Capture::join(event->capture, *stream, event->nodes);
       return cudaSuccess;
     }
-    if (!event->recorded) return cudaSuccess;
+    if (event->point.stream == nullptr) return cudaSuccess;
     if (stream->capture != nullptr) {  // a graph cannot wait for work outside it
       stream->capture->invalidate();
       return cudaErrorStreamCaptureIsolation;
@@ -111,13 +115,49 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, u
   });
 }
 
-cudaError_t cudaDeviceSynchronize() {
-  return entry("cudaDeviceSynchronize", {}, [](Context& context) {
-    for (CUstream_st& stream : context.machine.streams())
-      if (stream.device == &context.device)
-        if (const cudaError_t refused = refuse_capture(stream)) return refused;
-    const cudaError_t failure = context.machine.wait(context.lock, context.device);
-    context.machine.observe(context.device);
-    return failure;
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return entry("cudaEventCreateWithFlags", {}, [&](Context& context) {
+    static auto* const events = new std::deque<CUevent_st>;  // under the machine's lock
+    events->emplace_back().device = &context.device;
+    *event = &events->back();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t handle) {
+  return ask_event("cudaEventDestroy", handle, [](Context&, CUevent_st& event) {
+    event.destroyed = true;
+    event.capture = nullptr;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
+  const Arguments arguments{.stream = handle, .event = event};
+  return entry("cudaEventRecord", arguments, [&](Context& context) {
+    CUstream_st* stream = context.stream(handle);
+    if (event->destroyed || stream == nullptr || event->device != stream->device)
+      return cudaErrorInvalidResourceHandle;
+    event->queries = 0;
+    event->capture = stream->capture;
+    if (stream->capture != nullptr) event->nodes = stream->capture->tail(*stream);
+    else event->point = context.machine.enqueue(*stream, {.name = "record of an event"});
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+  return ask_event("cudaEventSynchronize", handle, [](Context& context, CUevent_st& event) {
+    if (event.capture != nullptr) return cudaErrorCapturedEvent;
+    if (event.point.stream == nullptr) return cudaSuccess;
+    return wait(context, *event.device, event.point);
+  });
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+  return ask_event("cudaEventQuery", handle, [](Context& context, CUevent_st& event) {
+    if (event.capture != nullptr) return cudaErrorCapturedEvent;
+    if (event.point.stream == nullptr) return cudaSuccess;
+    return context.machine.query(event.point, event.queries);
   });
 }

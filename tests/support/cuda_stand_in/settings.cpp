@@ -25,7 +25,6 @@ Settings Settings::from_environment() {
   settings.peers = variable("CLEAVE_STAND_IN_PEERS") != "off";
   settings.memory = std::size_t(number("CLEAVE_STAND_IN_MEMORY_MB", 16384)) << 20;
   settings.timeout = std::chrono::seconds(number("CLEAVE_STAND_IN_TIMEOUT", 60));
-  if (variable("CLEAVE_STAND_IN_ORDER") == "eager") settings.order = Order::eager;
   const std::string_view threads = variable("CLEAVE_STAND_IN_THREADS");
   if (threads == "reversed") settings.threads = ThreadOrder::reversed;
   if (threads == "shuffled") settings.threads = ThreadOrder::shuffled;

@@ -14,7 +14,6 @@ struct Settings {
   int devices = 1;
   bool peers = true;                              ///< whether devices access each other's memory
   std::size_t memory = std::size_t(16384) << 20;  ///< bytes per device
-  Order order = Order::lazy;
   ThreadOrder threads = ThreadOrder::forward;
   std::chrono::seconds timeout{60};  ///< how long a host thread waits for others to enqueue
 

@@ -10,10 +10,10 @@
 //   block; copies and products are executed;
 // - ordering: an operation runs only when the host needs it, together with only the operations that
 //   its stream and the events it waits for order before it. Work that was not ordered before is not
-//   done, so a missing event shows as a stale or poisoned value. `Order::eager` is the opposite;
+//   done, so a missing event shows as a stale or poisoned value;
 // - memory: operations may access allocations that live in stream order, on their device or another
 //   one to which they have access, and pinned memory; fresh memory is poisoned. Host code that
-//   touches device memory stops with a message, unless another thread runs device work then;
+//   touches device memory dies of SIGSEGV, unless another thread runs device work then;
 // - device code: alignment, barriers, races in shared memory;
 // - errors: calls are refused as the runtime refuses them, and any error can be planted.
 //
@@ -23,8 +23,7 @@
 //
 // Environment, read at the first call: CLEAVE_STAND_IN_DEVICES (1); CLEAVE_STAND_IN_PEERS=off for
 // devices that cannot access each other's memory; CLEAVE_STAND_IN_MEMORY_MB per device (16384);
-// CLEAVE_STAND_IN_ORDER (lazy, eager); CLEAVE_STAND_IN_THREADS (forward, reversed, shuffled);
-// CLEAVE_STAND_IN_TIMEOUT in seconds (60).
+// CLEAVE_STAND_IN_THREADS (forward, reversed, shuffled); CLEAVE_STAND_IN_TIMEOUT in seconds (60).
 #pragma once
 
 #include <cstddef>
@@ -34,12 +33,6 @@
 #include <cuda_runtime_api.h>
 
 namespace cuda_stand_in {
-
-/// When enqueued operations run.
-enum class Order {
-  lazy,  ///< when the host needs them, and no others
-  eager  ///< as soon as their dependencies have run
-};
 
 /// The order in which the threads of a block and the blocks of a grid run between barriers.
 enum class ThreadOrder { forward, reversed, shuffled };
@@ -52,8 +45,6 @@ void set_peer_access(bool possible);
 
 /// Sets the memory of each device; 0 stands for what the environment says.
 void set_memory(std::size_t bytes);
-
-void set_order(Order order);
 
 void set_thread_order(ThreadOrder order);
 

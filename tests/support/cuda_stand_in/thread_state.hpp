@@ -11,7 +11,6 @@ struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
   Recording* recording = nullptr;
-  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;  ///< the calls it may not make
 
   static ThreadState& get() {
     thread_local ThreadState state;

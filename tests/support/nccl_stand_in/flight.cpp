@@ -10,7 +10,6 @@
 namespace nccl_stand_in {
 namespace {
 
-using cuda_stand_in::ArenaSet;
 using cuda_stand_in::Operation;
 
 // Two operations in one stream: the first reads what the rank sends; the second writes what it
@@ -28,7 +27,6 @@ class Flight : public std::enable_shared_from_this<Flight> {
   Operation departure() {
     return {.name = "begin of " + name(),
             .body = [flight = shared_from_this()] { flight->depart(); },
-            .arenas = arenas(),
             .bookkeeping = true,  // peers must learn that the device has failed
             .placed = [flight = shared_from_this()](
                           Point point) { flight->shipment_->departure = point; }};
@@ -38,7 +36,6 @@ class Flight : public std::enable_shared_from_this<Flight> {
     return {.name = name(),
             .body = [flight = shared_from_this()] { flight->arrive(); },
             .latch = shipment_->latch,
-            .arenas = arenas(),
             .placed = [flight = shared_from_this()](Point point) { flight->enter(point); }};
   }
 
@@ -50,8 +47,6 @@ class Flight : public std::enable_shared_from_this<Flight> {
                                  : "a group of " + std::to_string(calls.size()) + " calls";
     return what + " on " + comm_->name() + " of rank " + std::to_string(comm_->rank);
   }
-
-  ArenaSet arenas() const { return ArenaSet::of(comm_->device); }
 
   // Called when the operation has its place in the stream: other ranks may now match it.
   void enter(Point end) {

@@ -59,7 +59,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t handle, void* address, std::size_
   return entry("ncclCommRegister", {.detail = text}, [&](const Context& context) {
     const auto comm = context.find_ready(handle);
     const cuda_stand_in::Place place = context.machine.memory.place(address, bytes);
-    if (!place.on_device() || !place.whole || place.arena->device() != comm->device)
+    if (!place.whole() || place.device() != comm->device)
       context.fault(ncclInvalidArgument, std::to_string(bytes) +
                                              " bytes that are not in one allocation on device " +
                                              std::to_string(comm->device));

@@ -13,12 +13,12 @@ void check_buffer(const Context& context, const ncclComm& comm, Range range, con
   const std::string what =
       std::string(which) + " buffer of " + std::to_string(range.bytes) + " bytes ";
   const cuda_stand_in::Place place = context.machine.memory.place(range.begin, range.bytes);
-  if (!place.on_device()) context.fault(ncclInvalidArgument, what + "is no memory of a device");
-  if (place.arena->device() != comm.device)
-    context.fault(ncclInvalidArgument,
-                  what + "is on device " + std::to_string(place.arena->device()) +
-                      ", the communicator on device " + std::to_string(comm.device));
-  if (!place.whole) context.fault(ncclInvalidArgument, what + "is in no single allocation");
+  if (!place.on_device) context.fault(ncclInvalidArgument, what + "is no memory of a device");
+  if (!place.whole()) context.fault(ncclInvalidArgument, what + "is in no single allocation");
+  if (place.device() != comm.device)
+    context.fault(ncclInvalidArgument, what + "is on device " + std::to_string(place.device()) +
+                                           ", the communicator on device " +
+                                           std::to_string(comm.device));
   bool registered = false;
   for (const auto& [handle, known] : comm.registrations)
     registered = registered || (range.begin >= known.begin && range.end() <= known.end());
