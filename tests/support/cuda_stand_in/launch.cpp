@@ -14,6 +14,7 @@
 
 #include "entry.hpp"
 #include "ptx_grid.hpp"
+#include "ptx_module.hpp"
 
 namespace cuda_stand_in {
 namespace {
@@ -113,13 +114,13 @@ cudaError_t launch(const Kernel& kernel, const cudaLaunchConfig_t& config, void*
         Machine& machine = context.machine;
         ptx::Launch launch{.grid = {grid.x, grid.y, grid.z}, .block = {block.x, block.y, block.z}};
         try {
-          launch.program = &module_of(kernel).program(kernel.name);
+          launch.kernel = &module_of(kernel).kernel(kernel.name);
         } catch (const ptx::Fault& fault) {
           machine.report(kernel.name + ": " + fault.what() + '\n');
           return cudaErrorNotSupported;
         }
-        launch.parameters = ptx::pack_parameters(*launch.program->kernel, arguments);
-        if (launch.parameters.size() > max_argument_bytes) return cudaErrorInvalidValue;
+        if (launch.kernel->parameter_bytes > max_argument_bytes) return cudaErrorInvalidValue;
+        launch.frame = ptx::frame_of(*launch.kernel, arguments);
         const std::string name = "kernel of " + text;
         machine.enqueue(*stream, {.name = name, .body = [launch, &machine, name]() mutable {
                                     run(launch, machine, name);

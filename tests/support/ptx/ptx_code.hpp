@@ -1,115 +1,85 @@
-// Decoded PTX: functions whose operands are slots of a thread's frame.
+// Decoded PTX: a kernel whose operands are slots of a thread's frame.
 //
-// Every register, constant, special register and address of a symbol has a slot of 8 bytes, so that
-// an instruction reads its operands by index. Values of fewer bytes occupy the lowest; stores to a
-// register clear the others.
+// A frame begins with the bytes of the kernel's parameters and local variables. Then every
+// register, constant, special register and address of a variable has a slot of 8 bytes, so that an
+// instruction reads its operands by index. Values of fewer bytes occupy the lowest; writing a
+// register clears the others.
 //
 // The language is that of NVIDIA's "PTX ISA", version 9.0; sections below are its.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ptx {
 
 struct Thread;
 struct Instruction;
-struct Function;
 using Handler = void (*)(Thread&, const Instruction&);
 
-/// State spaces (section 5.1). Addresses of all but `shared` are those of the host.
-enum class Space : std::uint8_t { generic, global, shared, local, param, constant };
+/// State spaces (section 5.1); parameters and local memory are in the frame. Addresses of all but
+/// `shared` are those of the host.
+enum class Space : std::uint8_t { generic, global, shared, frame };
 
 inline constexpr int address_slot = 4;
+
+/// What memory and registers contain until they are written.
+inline constexpr std::uint64_t never_written = 0xa5a5'a5a5'a5a5'a5a5;
 
 struct Instruction {
   Handler run = nullptr;
   std::int32_t guard = -1;  ///< slot of the predicate, if there is one
   bool negated = false;     ///< whether it runs where the predicate is false
   Space space = Space::generic;
-  std::uint8_t count = 1;      ///< elements of a vector access; operands of a packing move
-  std::uint8_t mode = 0;       ///< of rounding, of a shuffle, ..
+  std::uint8_t elements = 1;   ///< of a vector access
+  std::uint8_t operands = 0;   ///< without an address
+  std::uint8_t mode = 0;       ///< of a barrier or an exchange within a warp
   std::uint32_t slot[6] = {};  ///< destinations first; an address is in `address_slot`
-  std::int64_t offset = 0;     ///< of an address; of a branch: the target
-  std::uint32_t line = 0;      ///< in the PTX text
+  std::int64_t offset = 0;     ///< of an address; of a branch: from the next instruction
+  std::size_t position = 0;    ///< in the PTX text
 };
 
-/// A number of bytes in a frame: a parameter or a variable.
-struct FrameBytes {
-  std::uint32_t slot = 0;
-  std::uint32_t bytes = 0;
-};
-
-/// A slot that holds an address which depends on the thread's frame.
+/// A slot that holds the address of a parameter or a local variable, which is so many bytes behind
+/// the begin of the frame.
 struct FrameAddress {
-  std::uint32_t slot;
-  std::uint32_t of_slot;
-};
-
-/// A parameter of a kernel.
-struct ParameterBytes {
-  std::uint32_t offset = 0;
-  std::uint32_t bytes = 0;
-};
-
-/// A slot that holds an address within the parameters of a kernel.
-struct ParameterAddress {
   std::uint32_t slot;
   std::uint32_t offset;
 };
 
-enum class Special : std::uint8_t {
-  tid_x,
-  tid_y,
-  tid_z,
-  ntid_x,
-  ntid_y,
-  ntid_z,
-  ctaid_x,
-  ctaid_y,
-  ctaid_z,
-  nctaid_x,
-  nctaid_y,
-  nctaid_z,
-  laneid,
-  lanemask_eq,
-  lanemask_lt,
-  lanemask_le,
-  lanemask_gt,
-  lanemask_ge,
-  warpid
-};
+/// Special registers (section 10).
+inline constexpr std::array<std::string_view, 14> special_registers = {
+    "%tid.x",   "%tid.y",   "%tid.z",    "%ntid.x",   "%ntid.y",   "%ntid.z", "%ctaid.x",
+    "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid", "%lanemask_le"};
 
 struct SpecialSlot {
   std::uint32_t slot;
-  Special which;
+  std::size_t which;  ///< of `special_registers`
 };
 
-/// What a call passes: variables of the caller's frame (section 7.1).
-struct Call {
-  const Function* callee = nullptr;
-  std::vector<FrameBytes> arguments{};
-  FrameBytes result{};
+/// A parameter, behind the begin of the frame.
+struct Parameter {
+  std::uint32_t offset;
+  std::uint32_t bytes;
 };
 
-struct Function {
+struct Kernel {
   std::string name{};
-  bool kernel = false;
+  std::string_view text{};  ///< of the module
   std::vector<Instruction> code{};
-  std::vector<Call> calls{};           ///< by slot[0] of the instruction
-  std::vector<std::string> unknown{};  ///< instructions, by slot[0]
   std::vector<std::uint64_t> image{};  ///< initial contents of a frame
-  std::vector<FrameAddress> frame_addresses{};
-  std::vector<ParameterAddress> parameter_addresses{};  ///< of a kernel
+  std::vector<Parameter> parameters{};
+  std::vector<FrameAddress> addresses{};
   std::vector<SpecialSlot> specials{};
-  std::vector<FrameBytes> parameters{};  ///< of a device function: in its frame
-  FrameBytes result{};
-  std::vector<ParameterBytes> kernel_parameters{};
+  std::uint32_t parameter_bytes = 0;
+  std::uint32_t frame_bytes = 0;  ///< of parameters and local variables
+  std::uint32_t shared_bytes = 0;
+  bool stops = false;  ///< whether threads wait for one another
 };
 
 /// A mistake of device code. The runner adds where it happened.
@@ -119,26 +89,15 @@ struct Fault : std::runtime_error {
 
 struct Block;
 
-struct Frame {
-  const Function* function;
-  const Instruction* next;
-  std::uint64_t* slots;
-  FrameBytes result;  ///< where the callee's result goes
-};
-
 enum class State : std::uint8_t { running, at_barrier, at_warp, ended };
 
 struct Thread {
-  std::uint64_t* slots = nullptr;  ///< of the current frame
+  std::uint64_t* slots = nullptr;  ///< its frame
   const Instruction* next = nullptr;
-  const Function* function = nullptr;
   Block* block = nullptr;
   State state = State::ended;
   std::uint32_t number = 0;  ///< within the block
-  std::uint64_t executed = 0;
-  std::vector<Frame> callers{};
-  std::unique_ptr<std::uint64_t[]> stack{};
-  std::uint64_t* stack_end = nullptr;
+  std::uint64_t budget = 0;  ///< instructions that it may yet execute
 
   template <class T>
   T get(std::uint32_t slot) const {
@@ -154,8 +113,5 @@ struct Thread {
   }
   bool predicate(std::uint32_t slot) const { return (slots[slot] & 1) != 0; }
 };
-
-/// The handler of an instruction that the interpreter lacks: running it is a fault.
-void outside_subset(Thread& thread, const Instruction& instruction);
 
 }  // namespace ptx

@@ -3,45 +3,49 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
-#include <vector>
 
 #include "ptx_code.hpp"
 
 namespace ptx {
 
-/// An instruction as written: "ld.global.v2.f32" has the parts ld, global, v2, f32.
-struct Written {
-  std::vector<std::string_view> parts{};
-  int braced_first = 0;  ///< elements of the vector in the place of the first operand
-  int braced_last = 0;   ///< of the last one
-  int operands = 0;      ///< slots that are used
-
-  bool has(std::string_view part) const {
-    for (const std::string_view p : parts)
-      if (p == part) return true;
-    return false;
-  }
+struct Operation {
+  Handler run = nullptr;
+  std::uint8_t mode = 0;
 };
 
-using Handlers = std::unordered_map<std::string, Handler>;
+/// By name: that of PTX without what `decode` reads, and with u for b in the type of bits.
+using Operations = std::unordered_map<std::string, Operation>;
 
-void add_integers(Handlers& handlers);
-void add_floats(Handlers& handlers);
-void add_conversions(Handlers& handlers);
-void add_comparisons(Handlers& handlers);
-
-/// Sets `run` and what depends on the operation's name.
-/// @return false if the instruction is outside the interpreted subset of PTX
-bool decode(const Written& written, Instruction& instruction);
-/// The same for loads, stores and atomic operations.
-bool decode_access(const Written& written, Instruction& instruction);
-/// The same for barriers and exchanges between the threads of a warp.
-bool decode_exchange(const Written& written, Instruction& instruction);
+void add_arithmetic(Operations& all);
+void add_accesses(Operations& all);
+void add_exchanges(Operations& all);
 
 void wait_at_barrier(Thread& thread, const Instruction& instruction);
 void wait_at_warp(Thread& thread, const Instruction& instruction);
 void branch(Thread& thread, const Instruction& instruction);
-void call(Thread& thread, const Instruction& instruction);
+
+/// Sets what depends on the operation's name, "ld.global.v2.f32".
+/// @return false if the instruction is outside the interpreted subset of PTX
+bool decode(std::string_view name, Instruction& instruction);
+
+template <class... T>
+struct Types {};
+using SignedIntegers = Types<std::int16_t, std::int32_t, std::int64_t>;
+using UnsignedIntegers = Types<std::uint16_t, std::uint32_t, std::uint64_t>;
+using Floats = Types<float, double>;
+
+template <class... T, class F>
+void for_each(Types<T...>, F&& f) {
+  (f.template operator()<T>(), ...);
+}
+
+/// What names end in (section 5.2): ".u32".
+template <class T>
+std::string suffix() {
+  const char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 's' : 'u';
+  return std::string(".") + kind + std::to_string(8 * sizeof(T));
+}
 
 }  // namespace ptx

@@ -3,21 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <utility>
 
-#include "ptx_decode.hpp"
-#include "ptx_frames.hpp"
+#include "ptx_tokens.hpp"
 
 namespace ptx {
 namespace {
 
 /// A thread that has executed so many instructions waits for something that never happens.
 constexpr std::uint64_t most_instructions = 2'000'000'000;
-
-/// Slots of a stack beyond the frame of a kernel that calls functions.
-constexpr std::size_t spare_slots = 16384;
-
-constexpr std::uint64_t never_written = 0xa5a5'a5a5'a5a5'a5a5;
 
 std::string text(const Extents& e) {
   return '(' + std::to_string(e[0]) + ", " + std::to_string(e[1]) + ", " + std::to_string(e[2]) +
@@ -31,39 +24,26 @@ Extents index_in(const Extents& extents, std::uint32_t number) {
 
 std::uint32_t volume(const Extents& e) { return e[0] * e[1] * e[2]; }
 
-std::uint32_t line_of(const Thread& thread) { return thread.next[-1].line; }
-
-void advance(Thread& t) {
-  std::uint64_t budget = most_instructions - std::min(most_instructions, t.executed);
-  const std::uint64_t before = budget;
-  while (t.state == State::running && budget > 0) {
-    const Instruction& i = *t.next++;
-    --budget;
-    if (i.guard >= 0 && t.predicate(std::uint32_t(i.guard)) == i.negated) continue;
-    i.run(t, i);
-  }
-  t.executed += before - budget;
-  if (budget == 0) throw Fault("the thread does not end");
-}
-
 class Runner {
  public:
   explicit Runner(const Launch& launch)
       : launch_(launch), block_{.launch = launch, .threads = volume(launch.block)} {
-    const Program& program = *launch.program;
-    threads_.resize(program.stops ? block_.threads : 1);
-    const std::size_t slots =
-        program.kernel->image.size() + (program.functions.size() > 1 ? spare_slots : 0);
+    const Kernel& kernel = *launch.kernel;
+    threads_.resize(kernel.stops ? block_.threads : 1);
+    const std::size_t slots = (launch.frame.size() + 1) / 2 * 2;  // aligned to 16 bytes
+    frames_.resize(slots * threads_.size());
     for (Thread& thread : threads_) {
       thread.block = &block_;
-      thread.stack = std::make_unique_for_overwrite<std::uint64_t[]>(slots);
-      thread.stack_end = thread.stack.get() + slots;
+      thread.slots = frames_.data() + slots * std::size_t(&thread - threads_.data());
+      std::copy(launch.frame.begin(), launch.frame.end(), thread.slots);
+      for (const FrameAddress& each : kernel.addresses)
+        thread.slots[each.slot] = reinterpret_cast<std::uintptr_t>(thread.slots) + each.offset;
     }
-    block_.shared.resize((program.shared_bytes + 15) / 8);
-    block_.accesses.resize(program.shared_bytes);
+    block_.shared.resize((kernel.shared_bytes + 15) / 8);
+    block_.accesses.resize(kernel.shared_bytes);
   }
 
-  std::uint64_t run() {
+  void run() {
     std::vector<std::uint32_t> order(volume(launch_.grid));
     std::iota(order.begin(), order.end(), 0u);
     reorder(order);
@@ -71,7 +51,6 @@ class Runner {
       block_.index = index_in(launch_.grid, number);
       run_block();
     }
-    return executed_;
   }
 
  private:
@@ -79,37 +58,43 @@ class Runner {
     if (launch_.reorder) launch_.reorder(numbers);
   }
 
-  void start(Thread& thread, std::uint32_t number) {
-    const Function& kernel = *launch_.program->kernel;
-    thread.number = number;
-    thread.slots = thread.stack.get();
-    thread.callers.clear();
-    if (thread.function == &kernel) {  // what earlier threads left cannot be told from a pattern
-      thread.next = kernel.code.data();
-      set_specials(thread, kernel);
-    } else {
-      begin_function(thread, kernel);
-    }
-    thread.state = State::running;
-    thread.executed = 0;
+  // What earlier threads left in registers cannot be told from a pattern.
+  void start(Thread& t, std::uint32_t number) {
+    const Extents tid = index_in(launch_.block, number), ntid = launch_.block;
+    const Extents ctaid = block_.index, nctaid = launch_.grid;
+    const std::uint32_t lane = number % 32;
+    const std::array<std::uint32_t, special_registers.size()> values = {
+        tid[0],   tid[1],   tid[2],    ntid[0],   ntid[1],   ntid[2], ctaid[0],
+        ctaid[1], ctaid[2], nctaid[0], nctaid[1], nctaid[2], lane,    (2u << lane) - 1};
+    for (const SpecialSlot& each : launch_.kernel->specials)
+      t.slots[each.slot] = values[each.which];
+    t.number = number;
+    t.next = launch_.kernel->code.data();
+    t.state = State::running;
+    t.budget = most_instructions;
   }
 
-  void proceed(Thread& thread) {
+  void proceed(Thread& t) {
     try {
-      advance(thread);
+      while (t.state == State::running) {
+        if (t.budget-- == 0) throw Fault("the thread does not end");
+        const Instruction& i = *t.next++;
+        if (i.guard >= 0 && t.predicate(std::uint32_t(i.guard)) == i.negated) continue;
+        i.run(t, i);
+      }
     } catch (const Fault& fault) {
-      throw located(fault.what(), thread);
+      throw located(fault.what(), t);
     }
-    if (thread.state == State::ended) executed_ += thread.executed;
+  }
+
+  std::string line(const Thread& thread) const {
+    return std::to_string(line_of(launch_.kernel->text, thread.next[-1].position));
   }
 
   Fault located(const std::string& what, const Thread& thread) const {
-    return Fault(
-        launch_.program->kernel->name + ": block " + text(block_.index) + ", thread " +
-        text(index_in(launch_.block, thread.number)) + ", line " + std::to_string(line_of(thread)) +
-        " of the PTX" +
-        (thread.function == launch_.program->kernel ? "" : ", in " + thread.function->name) + ": " +
-        what);
+    return Fault(launch_.kernel->name + ": block " + text(block_.index) + ", thread " +
+                 text(index_in(launch_.block, thread.number)) + ", line " + line(thread) +
+                 " of the PTX: " + what);
   }
 
   void run_block() {
@@ -168,12 +153,11 @@ class Runner {
     for (Thread& thread : threads_) {
       if (thread.next != waiting->next)
         throw located("threads of a block wait at different barriers: thread " +
-                          text(index_in(launch_.block, thread.number)) + " at line " +
-                          std::to_string(line_of(thread)),
+                          text(index_in(launch_.block, thread.number)) + " at line " + line(thread),
                       *waiting);
       thread.state = State::running;
     }
-    if (waiting->next[-1].mode != 0) reduce_at_barrier(threads_);
+    finish_barrier(threads_);
     ++block_.epoch;
     return true;
   }
@@ -181,85 +165,18 @@ class Runner {
   const Launch& launch_;
   Block block_;
   std::vector<Thread> threads_;
-  std::uint64_t executed_ = 0;
+  std::vector<std::uint64_t> frames_;
 };
-
-std::uint64_t special(const Thread& t, Special which) {
-  const Launch& launch = t.block->launch;
-  const auto at = [](const Extents& e, Special x, Special w) {
-    return e[std::size_t(w) - std::size_t(x)];
-  };
-  if (which <= Special::tid_z) return at(index_in(launch.block, t.number), Special::tid_x, which);
-  if (which <= Special::ntid_z) return at(launch.block, Special::ntid_x, which);
-  if (which <= Special::ctaid_z) return at(t.block->index, Special::ctaid_x, which);
-  if (which <= Special::nctaid_z) return at(launch.grid, Special::nctaid_x, which);
-  const std::uint32_t lane = t.number % 32, below = (1u << lane) - 1, own = 1u << lane;
-  switch (which) {
-    case Special::laneid: return lane;
-    case Special::lanemask_eq: return own;
-    case Special::lanemask_lt: return below;
-    case Special::lanemask_le: return below | own;
-    case Special::lanemask_gt: return ~(below | own);
-    case Special::lanemask_ge: return ~below;
-    default: return t.number / 32;
-  }
-}
 
 }  // namespace
 
-void begin_function(Thread& t, const Function& function) {
-  std::memcpy(t.slots, function.image.data(), function.image.size() * sizeof(std::uint64_t));
-  for (const FrameAddress& address : function.frame_addresses)
-    t.slots[address.slot] = reinterpret_cast<std::uintptr_t>(t.slots + address.of_slot);
-  for (const ParameterAddress& address : function.parameter_addresses)
-    t.slots[address.slot] =
-        reinterpret_cast<std::uintptr_t>(t.block->launch.parameters.data() + address.offset);
-  set_specials(t, function);
-  t.function = &function;
-  t.next = function.code.data();
+std::vector<std::uint64_t> frame_of(const Kernel& kernel, void* const* arguments) {
+  std::vector<std::uint64_t> frame = kernel.image;
+  for (const Parameter& each : kernel.parameters)
+    std::memcpy(reinterpret_cast<std::byte*>(frame.data()) + each.offset, *arguments++, each.bytes);
+  return frame;
 }
 
-void set_specials(Thread& t, const Function& function) {
-  for (const SpecialSlot& each : function.specials) t.slots[each.slot] = special(t, each.which);
-}
-
-void enter_function(Thread& t, const Call& called) {
-  const Function& callee = *called.callee;
-  std::uint64_t* const frame = t.slots + (t.function->image.size() + 1) / 2 * 2;
-  if (frame + callee.image.size() > t.stack_end) throw Fault("the stack of the thread is full");
-  if (called.arguments.size() != callee.parameters.size())
-    throw Fault("the call of " + callee.name + " passes another number of arguments");
-  std::uint64_t* const caller = t.slots;
-  t.callers.push_back({t.function, t.next, caller, called.result});
-  t.slots = frame;
-  begin_function(t, callee);
-  for (std::size_t k = 0; k < called.arguments.size(); ++k)
-    std::memcpy(frame + callee.parameters[k].slot, caller + called.arguments[k].slot,
-                called.arguments[k].bytes);
-}
-
-void leave_function(Thread& t) {
-  if (t.callers.empty()) {
-    t.state = State::ended;
-    return;
-  }
-  const Frame back = t.callers.back();
-  t.callers.pop_back();
-  std::memcpy(back.slots + back.result.slot, t.slots + t.function->result.slot, back.result.bytes);
-  t.slots = back.slots;
-  t.function = back.function;
-  t.next = back.next;
-}
-
-std::vector<std::byte> pack_parameters(const Function& kernel, void* const* arguments) {
-  std::vector<std::byte> bytes;
-  for (const ParameterBytes& each : kernel.kernel_parameters) {
-    bytes.resize(each.offset + each.bytes);
-    std::memcpy(bytes.data() + each.offset, *arguments++, each.bytes);
-  }
-  return bytes;
-}
-
-std::uint64_t run(const Launch& launch) { return Runner(launch).run(); }
+void run(const Launch& launch) { Runner(launch).run(); }
 
 }  // namespace ptx

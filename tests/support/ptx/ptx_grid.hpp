@@ -6,19 +6,19 @@
 //   synchronizations of all threads of a warp, if one of them writes and not both are atomic;
 // - a barrier that not all threads of the block reach, an instruction of a warp that not all
 //   threads of its mask reach;
-// - an instruction that the interpreter does not know, a thread that does not end.
+// - a thread that does not end.
+// An instruction that the interpreter does not know is an error when its kernel is decoded.
 // Registers, local and shared memory contain a pattern until they are written.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "ptx_module.hpp"
+#include "ptx_code.hpp"
 
 namespace ptx {
 
@@ -35,21 +35,21 @@ struct Range {
 };
 
 struct Launch {
-  const Program* program = nullptr;
+  const Kernel* kernel = nullptr;
   Extents grid{1, 1, 1};
   Extents block{1, 1, 1};
-  std::vector<std::byte> parameters{};
+  std::vector<std::uint64_t> frame{};  ///< with the parameters
   /// The usable memory that holds an address; an empty range if none does.
   std::function<Range(std::uintptr_t)> memory{};
   /// Orders the numbers of blocks and, between barriers, of threads; may be empty.
   std::function<void(std::span<std::uint32_t>)> reorder{};
 };
 
-/// The bytes of a kernel's parameters, from the addresses that a launch passes.
-std::vector<std::byte> pack_parameters(const Function& kernel, void* const* arguments);
+/// The initial contents of frames, with what a launch passes as addresses of arguments.
+std::vector<std::uint64_t> frame_of(const Kernel& kernel, void* const* arguments);
 
-/// Runs all blocks. @return the number of instructions @throws Fault
-std::uint64_t run(const Launch& launch);
+/// Runs all blocks. @throws Fault
+void run(const Launch& launch);
 
 /// Barriers that a thread has passed, and synchronizations of its warp.
 struct Epoch {
@@ -87,7 +87,7 @@ struct Block {
 /// Completes an instruction that the threads of a warp wait at. @throws Fault
 void exchange(std::span<Thread> warp);
 
-/// The same for the reduction at a barrier that all threads of the block have reached.
-void reduce_at_barrier(std::span<Thread> block);
+/// The same for the reduction, if there is one, at the barrier that all threads wait at.
+void finish_barrier(std::span<Thread> block);
 
 }  // namespace ptx

@@ -1,242 +1,248 @@
+// Decoding a kernel: names become slots.
 #include "ptx_module.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <cstdlib>
+#include <functional>
+#include <vector>
 
+#include "ptx_decode.hpp"
 #include "ptx_tokens.hpp"
 
 namespace ptx {
 namespace {
 
-bool in_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '$' || c == '%' || c == '.';
-}
+class Parser {
+ public:
+  /// @param position  of ".entry" in the text of the module
+  Parser(std::string_view text, std::size_t position, Kernel& kernel)
+      : text_(text), tokens_(text, position), kernel_(kernel) {}
 
-}  // namespace
-
-void Tokens::advance() {
-  const auto at = [this](std::size_t i) { return i < text_.size() ? text_[i] : '\0'; };
-  for (;;) {
-    const char c = at(at_);
-    if (c == '\n') ++line_;
-    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-      ++at_;
-    } else if (c == '/' && at(at_ + 1) == '/') {
-      while (at_ < text_.size() && text_[at_] != '\n') ++at_;
-    } else if (c == '/' && at(at_ + 1) == '*') {
-      for (at_ += 2; at_ < text_.size() && !(at(at_) == '*' && at(at_ + 1) == '/'); ++at_)
-        line_ += text_[at_] == '\n';
-      at_ += 2;
-    } else {
-      break;
+  void run() {
+    kernel_.text = text_;
+    header();
+    body();
+    for (const auto& [index, label] : jumps_) {
+      const auto found = labels_.find(label);
+      if (found == labels_.end()) tokens_.fail("there is no label " + std::string(label));
+      kernel_.code[index].offset = std::int64_t(found->second) - std::int64_t(index + 1);
     }
   }
-  word_line_ = line_;
-  const std::size_t begin = at_;
-  if (begin >= text_.size()) {
-    word_ = {};
-    return;
+
+ private:
+  using Names = std::unordered_map<std::string_view, std::uint32_t>;
+
+  std::uint32_t add_slots(std::size_t count, std::uint64_t value) {
+    const std::size_t first = kernel_.image.size();
+    kernel_.image.resize(first + count, value);
+    return std::uint32_t(first);
   }
-  if (text_[begin] == '"') {
-    for (++at_; at_ < text_.size() && text_[at_] != '"';) ++at_;
-    ++at_;
-  } else if (in_name(text_[begin])) {
-    while (at_ < text_.size() && (in_name(text_[at_]) || (at(at_) == ':' && at(at_ + 1) == ':')))
-      at_ += at(at_) == ':' ? 2 : 1;
-  } else {
-    ++at_;
-    if (text_[begin] == '-')
-      while (at_ < text_.size() && in_name(text_[at_])) ++at_;
+  std::uint32_t constant(std::uint64_t value) {
+    const auto [found, fresh] = constants_.try_emplace(value, 0);
+    if (fresh) found->second = add_slots(1, value);
+    return found->second;
   }
-  word_ = text_.substr(begin, at_ - begin);
+
+  void header();
+  void body();
+  void declare_registers();
+  void declare_variable(Tokens& tokens);
+  void declare_variable_of_module(std::string_view name);
+  void instruction();
+  int operands(Instruction& instruction);
+  std::uint32_t value();
+  std::uint32_t slot_of(std::string_view name);
+
+  std::string_view text_;
+  Tokens tokens_;
+  Kernel& kernel_;
+  std::vector<std::unordered_map<std::string, std::uint32_t>> scopes_;  ///< slots of names
+  std::unordered_map<std::uint64_t, std::uint32_t> constants_;
+  Names in_frame_;   ///< offsets of parameters and local variables
+  Names in_shared_;  ///< offsets of variables in shared memory
+  Names labels_;
+  std::vector<std::pair<std::size_t, std::string_view>> jumps_;
+};
+
+void Parser::header() {
+  tokens_.expect(".entry");
+  kernel_.name = std::string(tokens_.take());
+  tokens_.expect("(");
+  while (!tokens_.accept(")")) {
+    declare_variable(tokens_);
+    tokens_.accept(",");
+  }
+  kernel_.parameter_bytes = kernel_.frame_bytes;
 }
 
-void Tokens::jump(std::size_t position) {
-  line_ += std::uint32_t(std::count(text_.begin() + std::ptrdiff_t(at_),
-                                    text_.begin() + std::ptrdiff_t(position), '\n'));
-  at_ = position;
-  advance();
-}
-
-void Tokens::skip_line() {
-  while (at_ < text_.size() && text_[at_] != '\n') ++at_;
-  advance();
-}
-
-std::uint64_t Tokens::integer() {
-  if (!is_number(word_)) fail("expected a number, found '" + std::string(word_) + "'");
-  return literal(take());
-}
-
-std::uint64_t literal(std::string_view word) {
-  const bool negative = word.front() == '-';
-  if (negative) word.remove_prefix(1);
-  int base = 10;
-  if (word.size() > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'X')) base = 16;
-  if (word.size() > 2 && word[0] == '0' && (word[1] == 'f' || word[1] == 'd')) base = 16;
-  if (word.size() > 2 && word[0] == '0' && (word[1] == 'F' || word[1] == 'D')) base = 16;
-  if (base == 16) word.remove_prefix(2);
-  if (!word.empty() && word.back() == 'U') word.remove_suffix(1);
-  std::uint64_t value = 0;
-  const auto read = std::from_chars(word.data(), word.data() + word.size(), value, base);
-  if (read.ec != std::errc() || read.ptr != word.data() + word.size())
-    throw Fault("'" + std::string(word) + "' is not a number");
-  return negative ? ~value + 1 : value;
-}
-
-std::uint32_t type_bytes(std::string_view type) {
-  if (type == ".pred") return 1;
-  if (type.size() < 3) return 0;
-  const std::string_view bits = type.substr(type.starts_with(".bf") ? 3 : 2);
-  if (bits == "8") return 1;
-  if (bits == "16") return 2;
-  if (bits == "32" || bits == "16x2") return 4;
-  return bits == "64" ? 8 : 0;
-}
-
-Module::Module(std::string text) : text_(std::move(text)) { scan(); }
-
-// Declarations at the top level: variables end with a semicolon, functions with a block. The
-// directives before them (.version, .target, .visible, ..) need no reading.
-void Module::scan() {
-  Tokens tokens(text_);
-  if (tokens.peek() != ".version")
-    tokens.fail("this is not PTX: it begins with '" + std::string(tokens.peek().substr(0, 20)) +
-                "'");
-  while (!tokens.done()) {
-    const std::string_view word = tokens.peek();
-    if (word == ".global" || word == ".const" || word == ".shared") {
-      Variable variable;
-      const std::string name = read_variable(tokens, variable);
-      variables_[name] = std::move(variable);
-    } else if (word == ".target") {
-      tokens.take();
-      const std::string_view name = tokens.take();  // sm_80, sm_90a
-      std::from_chars(name.data() + std::min<std::size_t>(3, name.size()),
-                      name.data() + name.size(), target_);
-    } else if (word == ".entry" || word == ".func") {
-      const std::size_t begin = tokens.begin();
-      const std::uint32_t line = tokens.line();
-      tokens.take();
-      if (tokens.accept("("))
-        while (!tokens.accept(")")) tokens.take();
-      const std::string name(tokens.take());
-      while (!tokens.done() && tokens.peek() != "{" && tokens.peek() != ";") tokens.take();
-      if (tokens.peek() == ";") continue;  // a declaration
-      // Function bodies are long: look only for the braces.
-      int depth = 0;
-      std::size_t end = tokens.begin();
-      do {
-        end = text_.find_first_of("{}", end);
-        if (end == std::string::npos) tokens.fail("the body of " + name + " does not end");
-        depth += text_[end++] == '{' ? 1 : -1;
-      } while (depth > 0);
-      texts_[name] = {std::string_view(text_).substr(begin, end - begin), line};
-      tokens.jump(end);
+void Parser::body() {
+  while (!tokens_.accept("{")) tokens_.take();  // .maxntid and the like
+  scopes_.emplace_back();
+  while (!scopes_.empty()) {
+    if (tokens_.accept("{")) {
+      scopes_.emplace_back();
+    } else if (tokens_.accept("}")) {
+      scopes_.pop_back();
+    } else if (tokens_.accept(".reg")) {
+      declare_registers();
+    } else if (tokens_.peek() == ".local" || tokens_.peek() == ".shared") {
+      declare_variable(tokens_);
+      tokens_.expect(";");
+    } else if (tokens_.accept(".pragma")) {
+      while (!tokens_.accept(";")) tokens_.take();
     } else {
-      tokens.take();
+      instruction();
     }
   }
 }
 
-namespace {
-
-void read_initializer(Tokens& tokens, std::uint32_t element, Variable& variable) {
-  auto* const bytes = reinterpret_cast<unsigned char*>(variable.contents.get());
-  const bool list = tokens.accept("{");
-  std::uint32_t at = 0;
+void Parser::declare_registers() {
+  tokens_.take();  // the type
   do {
-    const std::uint64_t value = tokens.integer();
-    if (at + element > variable.bytes) tokens.fail("too many initial values");
-    std::memcpy(bytes + at, &value, element);
-    at += element;
-  } while (list && tokens.accept(","));
+    const std::string name(tokens_.take());
+    if (!tokens_.accept("<")) {
+      scopes_.back()[name] = add_slots(1, never_written);
+      continue;
+    }
+    const std::uint64_t count = tokens_.number();
+    tokens_.expect(">");
+    const std::uint32_t first = add_slots(count, never_written);
+    for (std::uint32_t i = 0; i < count; ++i) scopes_.back()[name + std::to_string(i)] = first + i;
+  } while (tokens_.accept(","));
+  tokens_.expect(";");
 }
 
-}  // namespace
-
-std::string read_variable(Tokens& tokens, Variable& variable) {
+void Parser::declare_variable(Tokens& tokens) {
   const std::string_view space = tokens.take();
-  variable.space = space == ".shared"  ? Space::shared
-                   : space == ".const" ? Space::constant
-                   : space == ".local" ? Space::local
-                   : space == ".param" ? Space::param
-                                       : Space::global;
-  std::uint32_t element = 0;
+  const bool shared = space == ".shared";
+  if (!shared && space != ".param" && space != ".local") tokens.refuse(space);
+  std::uint32_t align = 1, bits = 0;
   while (tokens.peek().starts_with('.')) {
     const std::string_view word = tokens.take();
-    if (word == ".align") {
-      variable.align = std::uint32_t(tokens.integer());
-    } else if (type_bytes(word) != 0) {
-      element = type_bytes(word);
-    } else if (variable.space != Space::param) {  // parameters say what they point to
-      tokens.fail("'" + std::string(word) +
-                  "' of a variable is outside the interpreted subset of PTX");
-    }
+    if (word == ".align") align = std::uint32_t(tokens.number());
+    else if (bits = bits_of(word); bits == 0) tokens.refuse(word);
   }
-  const std::string name(tokens.take());
-  std::uint64_t count = 1;
+  const std::string_view name = tokens.take();
+  std::uint32_t bytes = bits / 8;
+  align = std::max(align, bytes);
   while (tokens.accept("[")) {
-    count *= tokens.peek() == "]" ? 0 : tokens.integer();  // extern arrays have no extent
+    bytes *= std::uint32_t(tokens.number());
     tokens.expect("]");
   }
-  variable.bytes = std::uint32_t(count * element);
-  variable.align = std::max(variable.align, element);
-  if (variable.space == Space::global || variable.space == Space::constant) {
-    variable.contents = std::make_unique<std::uint64_t[]>(variable.bytes / 8 + 2);
-    if (tokens.accept("=")) read_initializer(tokens, element, variable);
+  std::uint32_t& used = shared ? kernel_.shared_bytes : kernel_.frame_bytes;
+  const std::uint32_t offset = (used + align - 1) / align * align;
+  used = offset + bytes;
+  if (shared) {
+    in_shared_[name] = offset;
+    return;
   }
-  return name;
+  in_frame_[name] = offset;
+  if (space == ".param") kernel_.parameters.push_back({offset, bytes});
+  if (kernel_.image.size() > (offset + 7) / 8) tokens.refuse("a local variable after registers");
+  kernel_.image.resize((used + 7) / 8, never_written);
 }
 
-const Variable* Module::variable(std::string_view name) const {
-  const auto found = variables_.find(std::string(name));
-  return found == variables_.end() ? nullptr : &found->second;
+/// Its declaration is the first line that contains its name.
+void Parser::declare_variable_of_module(std::string_view name) {
+  const std::size_t found = text_.find(' ' + std::string(name));
+  Tokens declaration(text_, found == std::string_view::npos ? found : text_.rfind('\n', found) + 1);
+  if (!declaration.done()) declare_variable(declaration);
+  if (in_shared_.count(name) == 0) tokens_.fail("there is no " + std::string(name));
 }
 
-std::vector<std::string> Module::kernels() const {
-  std::vector<std::string> names;
-  for (const auto& [name, text] : texts_)
-    if (text.text.starts_with(".entry")) names.push_back(name);
-  return names;
-}
-
-const Module::Text& Module::text(std::string_view function) const {
-  const auto found = texts_.find(std::string(function));
-  if (found == texts_.end()) throw Fault("the PTX has no function " + std::string(function));
-  return found->second;
-}
-
-const Program& Module::program(std::string_view kernel) {
-  auto& program = programs_[std::string(kernel)];
-  if (program != nullptr) return *program;
-  auto fresh = std::make_unique<Program>();
-  fresh->module = this;
-  fresh->kernel = &fresh->function(kernel);
-  program = std::move(fresh);
-  return *program;
-}
-
-const Function& Program::function(std::string_view name) {
-  auto& found = functions[std::string(name)];
-  if (found == nullptr) {
-    found = std::make_unique<Function>();
-    Function& decoded = *found;  // other functions may be inserted meanwhile
-    parse_function(*this, module->text(name), decoded);
-    return decoded;
+std::uint32_t Parser::slot_of(std::string_view name) {
+  const std::string key(name);
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+    if (const auto found = scope->find(key); found != scope->end()) return found->second;
+  std::uint32_t& slot = scopes_.front()[key];
+  const auto special = std::find(special_registers.begin(), special_registers.end(), name);
+  if (special != special_registers.end()) {
+    slot = add_slots(1, 0);
+    kernel_.specials.push_back({slot, std::size_t(special - special_registers.begin())});
+  } else if (name.starts_with('%')) {
+    tokens_.refuse(name);
+  } else if (const auto found = in_frame_.find(name); found != in_frame_.end()) {
+    slot = add_slots(1, 0);
+    kernel_.addresses.push_back({slot, found->second});
+  } else {
+    if (in_shared_.count(name) == 0) declare_variable_of_module(name);
+    slot = constant(in_shared_.at(name));
   }
-  return *found;
+  return slot;
 }
 
-std::uint32_t Program::shared_offset(std::string_view name, const Variable& variable) {
-  const auto [found, fresh] = shared_offsets.try_emplace(std::string(name), 0);
-  if (fresh) {
-    shared_bytes = (shared_bytes + variable.align - 1) / variable.align * variable.align;
-    found->second = shared_bytes;
-    shared_bytes += variable.bytes;
+std::uint32_t Parser::value() {
+  return tokens_.at_number() ? constant(tokens_.number()) : slot_of(tokens_.take());
+}
+
+/// @return the number of operands before those in braces; -1 if there are none
+int Parser::operands(Instruction& instruction) {
+  int before_brace = -1;
+  while (!tokens_.accept(";")) {
+    if (tokens_.accept("[")) {
+      instruction.slot[address_slot] = value();
+      if (tokens_.accept("+")) instruction.offset = std::int64_t(tokens_.number());
+      tokens_.expect("]");
+    } else if (tokens_.accept("{")) {
+      before_brace = instruction.operands;
+    } else if (!tokens_.accept("}") && !tokens_.accept(",") && !tokens_.accept("|")) {
+      if (instruction.operands == std::size(instruction.slot)) tokens_.fail("too many operands");
+      instruction.slot[instruction.operands++] = value();
+    }
   }
-  return found->second;
+  return before_brace;
+}
+
+void Parser::instruction() {
+  Instruction instruction{.position = tokens_.position()};
+  if (tokens_.accept("@")) {
+    instruction.negated = tokens_.accept("!");
+    instruction.guard = std::int32_t(slot_of(tokens_.take()));
+  }
+  const std::string_view written = tokens_.take();
+  if (tokens_.accept(":")) {
+    labels_[written] = std::uint32_t(kernel_.code.size());
+    return;
+  }
+  if (written == "bra" || written == "bra.uni") {
+    instruction.run = branch;
+    jumps_.emplace_back(kernel_.code.size(), tokens_.take());
+    tokens_.expect(";");
+  } else {
+    const auto decode_name = [&](const std::string& name) {
+      if (!decode(name, instruction)) Tokens(text_, instruction.position).refuse(written);
+    };
+    const std::string name(written);
+    decode_name(name);
+    const int before_brace = operands(instruction);
+    if (before_brace >= 0 && name.starts_with("mov."))
+      decode_name((before_brace == 0 ? "unpack" : "pack") +
+                  std::to_string(instruction.operands - 1) + name.substr(3));
+  }
+  kernel_.stops =
+      kernel_.stops || instruction.run == wait_at_barrier || instruction.run == wait_at_warp;
+  kernel_.code.push_back(instruction);
+}
+
+}  // namespace
+
+const Kernel& Module::kernel(const std::string& name) {
+  std::unique_ptr<Kernel>& known = kernels_[name];
+  if (known != nullptr) return *known;
+  const std::string entry = ".entry " + name + '(';
+  const auto found = std::search(text_.begin(), text_.end(),
+                                 std::boyer_moore_horspool_searcher(entry.begin(), entry.end()));
+  if (found == text_.end()) throw Fault("the PTX has no kernel " + name);
+  auto decoded = std::make_unique<Kernel>();
+  Parser(text_, std::size_t(found - text_.begin()), *decoded).run();
+  known = std::move(decoded);
+  return *known;
+}
+
+int Module::target() const {
+  constexpr std::string_view before = ".target sm_";
+  const std::size_t found = text_.find(before);
+  return found == std::string::npos ? 0 : std::atoi(text_.c_str() + found + before.size());
 }
 
 }  // namespace ptx
