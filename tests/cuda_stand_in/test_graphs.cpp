@@ -36,20 +36,28 @@ TEST_CASE_FIXTURE(Setup,
 }
 
 TEST_CASE_FIXTURE(Setup,
-                  "memory that is allocated and freed in a capture is fresh in every launch") {
-  void* data = nullptr;
-  const Graph graph(stream, [&] {
-    CHECK_CUDA(cudaMallocAsync(&data, sizeof(int), stream));
-    copy(stream, array, static_cast<int*>(data));
-    set_to(stream, static_cast<int*>(data), 5);
-    copy(stream, result, static_cast<int*>(data));
-    CHECK_CUDA(cudaFreeAsync(data, stream));
-  });
-  for (int i = 0; i < 2; ++i) {
-    graph.launch(stream);
-    CHECK(read(stream, array) == poisoned_int);
-    CHECK(read(stream, result) == 5);
+                  "a graph's own memory is fresh in every launch, and freed with the graph") {
+  std::size_t before = 1, after = 2, total = 0;
+  CHECK_CUDA(cudaMemGetInfo(&before, &total));
+  CHECK(before < total);
+  {
+    void* data = nullptr;
+    const Graph graph(stream, [&] {
+      CHECK_CUDA(cudaMallocAsync(&data, sizeof(int), stream));
+      copy(stream, array, static_cast<int*>(data));
+      set_to(stream, static_cast<int*>(data), 5);
+      copy(stream, result, static_cast<int*>(data));
+      CHECK_CUDA(cudaFreeAsync(data, stream));
+    });
+    for (int i = 0; i < 2; ++i) {
+      graph.launch(stream);
+      CHECK(read(stream, array) == poisoned_int);
+      CHECK(read(stream, result) == 5);
+    }
   }
+  CHECK_CUDA(cudaDeviceSynchronize());
+  CHECK_CUDA(cudaMemGetInfo(&after, &total));
+  CHECK(after == before);
 }
 
 TEST_CASE_FIXTURE(Setup, "calls that cannot be captured are refused; the capture then fails") {

@@ -107,9 +107,14 @@ TEST_CASE_FIXTURE(Setup, "exhausted memory is an error, and freed memory is avai
   set_memory(64 * mib);
   void* data = nullptr;
   CHECK_ERROR(cudaMalloc(&data, 65 * mib), cudaErrorMemoryAllocation);
-  for (int i = 0; i < 4; ++i) {
-    CHECK_CUDA(cudaMallocAsync(&data, 32 * mib, stream));
-    CHECK_CUDA(cudaFreeAsync(data, stream));
+  for (int i = 0; i < 2; ++i) {
+    for (int k = 0; k < 2; ++k) {  // the releases have not run
+      CHECK_CUDA(cudaMallocAsync(&data, 40 * mib, stream));
+      CHECK_CUDA(cudaFreeAsync(data, stream));
+    }
+    CHECK_CUDA(cudaDeviceSynchronize());
+    CHECK_CUDA(cudaMalloc(&data, 40 * mib));
+    CHECK_CUDA(cudaFree(data));
   }
 }
 
