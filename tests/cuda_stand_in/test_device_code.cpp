@@ -25,6 +25,11 @@ __global__ void meet_at_different_barriers(int* values) {
   }
 }
 
+/// The values become 1 if any was not 0.
+__global__ void any_at_barrier(int* values) {
+  values[threadIdx.x] = __syncthreads_or(values[threadIdx.x]) != 0 ? 1 : 0;
+}
+
 __global__ void half_a_warp(int* values) {
   if (threadIdx.x < 16) values[threadIdx.x] = __shfl_sync(0xffffffffu, values[threadIdx.x], 1);
 }
@@ -107,6 +112,16 @@ TEST_CASE_FIXTURE(Setup, "a barrier or an exchange of a warp that some threads s
              "not all threads of the mask reach this instruction of a warp"));
 }
 
+TEST_CASE_FIXTURE(Setup, "a barrier tells all threads of a block whether one of them asked to") {
+  for (const int number : {0, 1}) {
+    std::vector<int> values(64);
+    values[50] = 4 * number;
+    const Array<int> all(values);
+    CHECK_CUDA(launch_on(stream, 1, 64, any_at_barrier, all.data));
+    CHECK(all.read(stream) == std::vector(64, number));
+  }
+}
+
 TEST_CASE_FIXTURE(Setup, "a complex product without its imaginary parts has other values") {
   const std::vector<Complex> value{{2, 3}}, squared{{-5, 12}};
   const Array<Complex> right(value), wrong(value);
@@ -125,6 +140,8 @@ TEST_CASE_FIXTURE(Setup,
   int on_host = 0;
   for (int* const wrong : {values.data - 1, &on_host, static_cast<int*>(nullptr)})
     CHECK(says(fault_of(1, increment, wrong, 1), "an access of 4 bytes at "));
+  CHECK(says(fault_of(64, exchange, values.data, 64u, block, block),
+             "is beyond the shared memory of the block"));
 }
 
 TEST_CASE_FIXTURE(Setup, "an instruction that the interpreter lacks is an error, not a guess") {

@@ -47,6 +47,7 @@ TEST_CASE_FIXTURE(Setup,
   CHECK_ERROR(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 4),
               cudaErrorInvalidDevice);
   set_devices(0);
+  value = -1;
   CHECK_ERROR(cudaGetDeviceCount(&value), cudaErrorNoDevice);
   CHECK(value == 0);
   CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorNoDevice);
