@@ -1,12 +1,16 @@
 // Mistakes of kernels, as nvcc compiled them, that are found; limits of a launch. The tests of the
 // library's kernels check values.
 #include <complex>
+#include <set>
 
 #include "device.hpp"
 
 using namespace cuda_stand_in;
 
 namespace {
+
+constexpr ThreadOrder orders[] = {ThreadOrder::forward, ThreadOrder::reversed,
+                                  ThreadOrder::shuffled};
 
 using Complex = std::complex<double>;
 
@@ -55,6 +59,10 @@ __global__ void exchange(int* values, unsigned by, Synchronized written, Synchro
   values[threadIdx.x] = value;
 }
 
+__global__ void number_threads(int* numbers, int* count) {
+  numbers[threadIdx.x] = atomicAdd(count, 1);
+}
+
 /// nvcc drops operators of std::complex without a word; this drops the imaginary parts.
 template <bool Complete>
 __global__ void square(Complex* x) {
@@ -70,9 +78,20 @@ __global__ void read_clock(long long* to) { *to = clock64(); }
 
 }  // namespace
 
+TEST_CASE_FIXTURE(Setup, "threads run forward, reversed, or shuffled") {
+  const Array<int> numbers(64);
+  std::set<std::vector<int>> seen;
+  for (const ThreadOrder order : orders) {
+    set_thread_order(order);
+    set_to(stream, array, 0);
+    CHECK_CUDA(launch_on(stream, 1, 64, number_threads, numbers.data, array.data));
+    seen.insert(numbers.read(stream));
+  }
+  CHECK(seen.size() == 3);
+}
+
 TEST_CASE_FIXTURE(Setup, "shared memory passes values only between threads that synchronize") {
-  for (const ThreadOrder order :
-       {ThreadOrder::forward, ThreadOrder::reversed, ThreadOrder::shuffled}) {
+  for (const ThreadOrder order : orders) {
     set_thread_order(order);
     std::vector<int> values, expected;
     for (int i = 0; i < 64; ++i) values.push_back(i), expected.push_back(100 * i);
