@@ -84,12 +84,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status,
-                                     unsigned long long* number, cudaGraph_t* graph,
-                                     const cudaGraphNode_t** dependencies,
-                                     const cudaGraphEdgeData** edges, std::size_t* count) {
+                                     unsigned long long* number, cudaGraph_t*,
+                                     const cudaGraphNode_t**, const cudaGraphEdgeData**,
+                                     std::size_t*) {
   return entry("cudaStreamGetCaptureInfo", {.stream = handle}, [&](Context& context) {
-    if (graph != nullptr || dependencies != nullptr || edges != nullptr || count != nullptr)
-      return cudaErrorNotSupported;  // single nodes have no handles here
     const CUstream_st* stream = context.stream(handle);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
     *status = stream->capture == nullptr ? cudaStreamCaptureStatusNone

@@ -8,9 +8,20 @@
 
 #include "machine.hpp"
 #include "recorder.hpp"
-#include "thread_state.hpp"
 
 namespace cuda_stand_in {
+
+/// The runtime's state per host thread.
+struct ThreadState {
+  int device = 0;
+  cudaError_t last_error = cudaSuccess;
+  Recording* recording = nullptr;
+
+  static ThreadState& get() {
+    thread_local ThreadState state;
+    return state;
+  }
+};
 
 /// The arguments of a call that a recording shows.
 struct Arguments {

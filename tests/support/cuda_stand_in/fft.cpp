@@ -1,11 +1,12 @@
 // Entry points of cuFFT: plans of equally spaced lines, and their execution as sums of roots of
 // unity. Only the calls and layouts that the project uses are supported.
 //
-// As the cuFFT manual says: a plan whose work area the caller allocates fails without one
-// ("Caller Allocated Work Area Support"), data have to be aligned to complex elements and, out of
-// place, complex-to-real transforms may overwrite their input ("cuFFT Execution", "Data Layout").
-// Those of input that is not Hermitian are not defined ("Fourier Transform Types"): their results
-// are NaN.
+// As the cuFFT manual says: a plan whose work area the caller allocates, as all do here, fails
+// without one ("Caller Allocated Work Area Support"), data have to be aligned to complex elements
+// and, out of place, complex-to-real transforms may overwrite their input ("cuFFT Execution", "Data
+// Layout"). Those of input that is not Hermitian are not defined ("Fourier Transform Types"): their
+// results are NaN.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -27,9 +28,8 @@ struct Spacing {
 };
 
 struct Plan {
-  bool is_made = false, allocates = true;
   cufftType type{};
-  long long n = 0, lines = 0;
+  long long n = 0, lines = 0;  ///< 0 until the plan is made
   Spacing in{}, out{};
   void* workspace = nullptr;
   cudaStream_t stream = nullptr;
@@ -51,30 +51,16 @@ struct Plan {
 
 constexpr std::size_t workspace_bytes = 512;
 
-std::mutex mutex;
-
-std::map<cufftHandle, Plan>& plans() {
-  static std::map<cufftHandle, Plan> made;
-  return made;
-}
-
-/// The plan of a handle; null if there is none.
-Plan* plan_of(cufftHandle handle) {
+/// The plan of a handle, which one thread uses at a time.
+Plan& plan_of(cufftHandle handle) {
+  static std::mutex mutex;
+  static std::map<cufftHandle, Plan> plans;
   const std::lock_guard guard(mutex);
-  const auto found = plans().find(handle);
-  return found == plans().end() ? nullptr : &found->second;
+  return plans[handle];
 }
 
-cufftResult result_of(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess: return CUFFT_SUCCESS;
-    case cudaErrorInvalidValue: return CUFFT_INVALID_VALUE;
-    case cudaErrorMemoryAllocation: return CUFFT_ALLOC_FAILED;
-    case cudaErrorNotSupported: return CUFFT_NOT_SUPPORTED;
-    case cudaErrorNoDevice:
-    case cudaErrorInitializationError: return CUFFT_SETUP_FAILED;
-    default: return CUFFT_EXEC_FAILED;
-  }
+cufftResult fft_result(cudaError_t error) {
+  return error == cudaSuccess ? CUFFT_SUCCESS : CUFFT_EXEC_FAILED;
 }
 
 /// All lines, each from and to memory that may be the same.
@@ -113,34 +99,31 @@ void transform(const Plan& plan, const void* in, void* out, int sign) {
 /// @param type  that the plan must have
 cufftResult execute(const char* function, cufftHandle handle, cufftType type, void* in, void* out,
                     int sign) {
-  const Plan* const found = plan_of(handle);
-  if (found == nullptr || !found->is_made) return CUFFT_INVALID_PLAN;
-  const Plan plan = *found;
+  const Plan plan = plan_of(handle);
+  if (plan.n == 0) return CUFFT_INVALID_PLAN;
   if (plan.type != type) return CUFFT_INVALID_TYPE;
-  if (!plan.allocates && plan.workspace == nullptr) return CUFFT_NO_WORKSPACE;
+  if (plan.workspace == nullptr) return CUFFT_NO_WORKSPACE;
   const std::size_t alignment = 2 * plan.part();
   if (reinterpret_cast<std::uintptr_t>(in) % alignment != 0 ||
       reinterpret_cast<std::uintptr_t>(out) % alignment != 0)
     return CUFFT_UNALIGNED_DATA;
   const std::string what =
       "a Fourier transform of " + std::to_string(plan.lines) + "x" + std::to_string(plan.n);
-  return result_of(entry(function, {.stream = plan.stream, .detail = what}, [&](Context& context) {
+  return fft_result(entry(function, {.stream = plan.stream, .detail = what}, [&](Context& context) {
     CUstream_st* const stream = context.stream(plan.stream);
     if (stream == nullptr) return cudaErrorInvalidValue;
     Machine& machine = context.machine;
-    machine.enqueue(*stream, {.name = what, .body = [=, &machine] {
-                                if (!machine.check_usable(what, in, plan.in_bytes()) ||
-                                    !machine.check_usable(what, out, plan.out_bytes()))
-                                  return;
-                                if (!plan.allocates) {
-                                  if (!machine.check_usable(what, plan.workspace, workspace_bytes))
-                                    return;
-                                  poison(plan.workspace, workspace_bytes);
-                                }
-                                if (plan.is_double()) transform<double>(plan, in, out, sign);
-                                else transform<float>(plan, in, out, sign);
-                                if (plan.to_real() && in != out) poison(in, plan.in_bytes());
-                              }});
+    const auto run = [=, &machine] {
+      if (!machine.check_usable(what, in, plan.in_bytes()) ||
+          !machine.check_usable(what, out, plan.out_bytes()) ||
+          !machine.check_usable(what, plan.workspace, workspace_bytes))
+        return;
+      poison(plan.workspace, workspace_bytes);
+      if (plan.is_double()) transform<double>(plan, in, out, sign);
+      else transform<float>(plan, in, out, sign);
+      if (plan.to_real() && in != out) poison(in, plan.in_bytes());
+    };
+    machine.enqueue(*stream, {.name = what, .body = run});
     return cudaSuccess;
   }));
 }
@@ -148,37 +131,29 @@ cufftResult execute(const char* function, cufftHandle handle, cufftType type, vo
 }  // namespace
 
 cufftResult cufftCreate(cufftHandle* handle) {
-  return result_of(entry("cufftCreate", {}, [&](Context&) {
+  return fft_result(entry("cufftCreate", {}, [&](Context&) {
     static cufftHandle last = 0;
-    const std::lock_guard guard(mutex);
-    plans()[*handle = ++last] = {};
+    *handle = ++last;
     return cudaSuccess;
   }));
 }
 
 cufftResult cufftDestroy(cufftHandle handle) {
-  const std::lock_guard guard(mutex);
-  return plans().erase(handle) == 1 ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;
-}
-
-cufftResult cufftSetAutoAllocation(cufftHandle handle, int allocates) {
-  Plan* const plan = plan_of(handle);
-  if (plan == nullptr || plan->is_made) return CUFFT_INVALID_PLAN;
-  plan->allocates = allocates != 0;
+  plan_of(handle) = {};
   return CUFFT_SUCCESS;
 }
 
+cufftResult cufftSetAutoAllocation(cufftHandle, int allocates) {
+  return allocates == 0 ? CUFFT_SUCCESS : CUFFT_NOT_SUPPORTED;
+}
+
 cufftResult cufftSetWorkArea(cufftHandle handle, void* workspace) {
-  Plan* const plan = plan_of(handle);
-  if (plan == nullptr) return CUFFT_INVALID_PLAN;
-  plan->workspace = workspace;
+  plan_of(handle).workspace = workspace;
   return CUFFT_SUCCESS;
 }
 
 cufftResult cufftSetStream(cufftHandle handle, cudaStream_t stream) {
-  Plan* const plan = plan_of(handle);
-  if (plan == nullptr) return CUFFT_INVALID_PLAN;
-  plan->stream = stream;
+  plan_of(handle).stream = stream;
   return CUFFT_SUCCESS;
 }
 
@@ -186,18 +161,16 @@ cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long* n, long
                                 long long in_step, long long in_line, long long* out_embed,
                                 long long out_step, long long out_line, cufftType type,
                                 long long lines, std::size_t* workspace) {
-  Plan* const plan = plan_of(handle);
-  if (plan == nullptr || plan->is_made) return CUFFT_INVALID_PLAN;
-  return result_of(entry("cufftMakePlanMany64", {}, [&](Context&) {
+  return fft_result(entry("cufftMakePlanMany64", {}, [&](Context&) {
     if (rank != 1 || in_embed == nullptr || out_embed == nullptr) return cudaErrorNotSupported;
-    if (n[0] < 1 || lines < 1 || in_step < 1 || out_step < 1 || in_line < 1 || out_line < 1)
+    if (std::min({n[0], lines, in_step, out_step, in_line, out_line}) < 1)
       return cudaErrorInvalidValue;
-    plan->is_made = true;
-    plan->type = type;
-    plan->n = n[0];
-    plan->lines = lines;
-    plan->in = {in_step, in_line};
-    plan->out = {out_step, out_line};
+    Plan& plan = plan_of(handle);
+    plan.type = type;
+    plan.n = n[0];
+    plan.lines = lines;
+    plan.in = {in_step, in_line};
+    plan.out = {out_step, out_line};
     *workspace = workspace_bytes;
     return cudaSuccess;
   }));

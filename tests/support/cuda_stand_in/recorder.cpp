@@ -1,6 +1,4 @@
-#include "recorder.hpp"
-
-#include "thread_state.hpp"
+#include "entry.hpp"
 
 namespace cuda_stand_in {
 

@@ -13,26 +13,19 @@ using namespace cuda_stand_in;
 
 namespace {
 
-bool agrees(cudaMemcpyKind kind, const Place& to, const Place& from) {
-  switch (kind) {
-    case cudaMemcpyHostToHost: return !to.on_device && !from.on_device;
-    case cudaMemcpyHostToDevice: return to.on_device && !from.on_device;
-    case cudaMemcpyDeviceToHost: return !to.on_device && from.on_device;
-    case cudaMemcpyDeviceToDevice: return to.on_device && from.on_device;
-    case cudaMemcpyDefault: return true;
-  }
-  return false;
-}
+/// By cudaMemcpyKind.
+constexpr struct {
+  const char* name;
+  bool from_device, to_device;
+} directions[] = {{"HostToHost", false, false},
+                  {"HostToDevice", false, true},
+                  {"DeviceToHost", true, false},
+                  {"DeviceToDevice", true, true},
+                  {"Default", false, false}};
 
-const char* name_of(cudaMemcpyKind kind) {
-  switch (kind) {
-    case cudaMemcpyHostToHost: return "HostToHost";
-    case cudaMemcpyHostToDevice: return "HostToDevice";
-    case cudaMemcpyDeviceToHost: return "DeviceToHost";
-    case cudaMemcpyDeviceToDevice: return "DeviceToDevice";
-    case cudaMemcpyDefault: return "Default";
-  }
-  return "";
+bool agrees(cudaMemcpyKind kind, const Place& to, const Place& from) {
+  return kind == cudaMemcpyDefault || (directions[kind].from_device == from.on_device &&
+                                       directions[kind].to_device == to.on_device);
 }
 
 cudaError_t enqueue_copy(Context& context, CUstream_st& stream, void* to, const void* from,
@@ -70,7 +63,7 @@ cudaError_t enqueue_copy(Context& context, CUstream_st& stream, void* to, const 
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t handle) {
-  const Arguments arguments{.stream = handle, .bytes = bytes, .detail = name_of(kind)};
+  const Arguments arguments{.stream = handle, .bytes = bytes, .detail = directions[kind].name};
   return entry("cudaMemcpyAsync", arguments, [&](Context& context) {
     CUstream_st* stream = context.stream(handle);
     return stream == nullptr ? cudaErrorInvalidResourceHandle

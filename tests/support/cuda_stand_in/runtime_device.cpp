@@ -1,4 +1,4 @@
-// Entry points of the runtime: devices, their properties, and peer access.
+// Entry points of the runtime: devices, their properties, peer access, and errors.
 #include <cstdio>
 
 #include "entry.hpp"
@@ -13,7 +13,63 @@ bool is_device(const Context& context, int index) {
   return index >= 0 && index < context.machine.settings.devices;
 }
 
+cudaError_t last_error() {
+  Machine& machine = Machine::get();
+  const Lock lock = machine.lock();
+  const ThreadState& thread = ThreadState::get();
+  if (thread.device < machine.settings.devices) {
+    const cudaError_t failure = machine.device(thread.device).failure;
+    if (failure != cudaSuccess) return failure;
+  }
+  return thread.last_error;
+}
+
 }  // namespace
+
+// Of the errors that the stand-in returns and those that a test may plant.
+const char* cudaGetErrorName(cudaError_t error) {
+#define NAME(known) \
+  case known: return #known;
+  switch (error) {
+    NAME(cudaSuccess)
+    NAME(cudaErrorInvalidValue)
+    NAME(cudaErrorMemoryAllocation)
+    NAME(cudaErrorInvalidConfiguration)
+    NAME(cudaErrorNoDevice)
+    NAME(cudaErrorInvalidDevice)
+    NAME(cudaErrorInvalidResourceHandle)
+    NAME(cudaErrorNotReady)
+    NAME(cudaErrorIllegalAddress)
+    NAME(cudaErrorLaunchOutOfResources)
+    NAME(cudaErrorLaunchTimeout)
+    NAME(cudaErrorPeerAccessAlreadyEnabled)
+    NAME(cudaErrorPeerAccessUnsupported)
+    NAME(cudaErrorHostMemoryAlreadyRegistered)
+    NAME(cudaErrorHostMemoryNotRegistered)
+    NAME(cudaErrorLaunchFailure)
+    NAME(cudaErrorNotSupported)
+    NAME(cudaErrorStreamCaptureUnsupported)
+    NAME(cudaErrorStreamCaptureInvalidated)
+    NAME(cudaErrorStreamCaptureMerge)
+    NAME(cudaErrorStreamCaptureUnmatched)
+    NAME(cudaErrorStreamCaptureUnjoined)
+    NAME(cudaErrorStreamCaptureIsolation)
+    NAME(cudaErrorCapturedEvent)
+    NAME(cudaErrorUnknown)
+    default: return "unrecognized error code";
+  }
+}
+
+// Only the names tell errors apart.
+const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
+
+cudaError_t cudaPeekAtLastError() { return last_error(); }
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = last_error();
+  ThreadState::get().last_error = cudaSuccess;
+  return error;
+}
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 0;

@@ -21,9 +21,8 @@
 // time; what ptxas makes of the PTX. Blocks of one launch and kernels of two streams are never
 // interleaved within a block or within a kernel.
 //
-// Environment, read at the first call: CLEAVE_STAND_IN_DEVICES (1); CLEAVE_STAND_IN_PEERS=off for
-// devices that cannot access each other's memory; CLEAVE_STAND_IN_MEMORY_MB per device (16384);
-// CLEAVE_STAND_IN_THREADS (forward, reversed, shuffled); CLEAVE_STAND_IN_TIMEOUT in seconds (60).
+// Environment, read at the first call: CLEAVE_STAND_IN_DEVICES (1); CLEAVE_STAND_IN_MEMORY_MB per
+// device (16384); CLEAVE_STAND_IN_THREADS (forward, reversed, shuffled).
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "cuda_stand_in/thread_state.hpp"
 #include "entry.hpp"
 
 using namespace nccl_stand_in;
