@@ -39,6 +39,7 @@ struct Context {
 
   /// The stream of a handle; null if the handle is invalid.
   CUstream_st* stream(cudaStream_t handle) const { return machine.stream(handle, device.index); }
+  bool has_device(int index) const { return index >= 0 && index < machine.settings.devices; }
 };
 
 /// Adds the call to the thread's recording, if there is one.

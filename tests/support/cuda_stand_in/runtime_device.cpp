@@ -9,10 +9,6 @@ namespace {
 
 constexpr int multiprocessors = 4;  // few, to keep grids small
 
-bool is_device(const Context& context, int index) {
-  return index >= 0 && index < context.machine.settings.devices;
-}
-
 cudaError_t last_error() {
   Machine& machine = Machine::get();
   const Lock lock = machine.lock();
@@ -99,7 +95,7 @@ cudaError_t cudaGetDevice(int* device) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int device) {
   return entry("cudaDeviceGetAttribute", {}, [&](Context& context) {
-    if (!is_device(context, device)) return cudaErrorInvalidDevice;
+    if (!context.has_device(device)) return cudaErrorInvalidDevice;
     switch (name) {
       case cudaDevAttrMultiProcessorCount: *value = multiprocessors; break;
       case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
@@ -122,7 +118,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 
 cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
   return entry("cudaDeviceGetPCIBusId", {}, [&](Context& context) {
-    if (!is_device(context, device)) return cudaErrorInvalidDevice;
+    if (!context.has_device(device)) return cudaErrorInvalidDevice;
     if (id == nullptr || length < 13) return cudaErrorInvalidValue;
     std::snprintf(id, std::size_t(length), "0000:%02X:00.0", unsigned(device) + 1);
     return cudaSuccess;
@@ -131,7 +127,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   return entry("cudaDeviceCanAccessPeer", {}, [&](Context& context) {
-    if (!is_device(context, device) || !is_device(context, peer)) return cudaErrorInvalidDevice;
+    if (!context.has_device(device) || !context.has_device(peer)) return cudaErrorInvalidDevice;
     *can = device != peer && context.machine.settings.peers ? 1 : 0;
     return cudaSuccess;
   });
@@ -139,7 +135,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   return entry("cudaDeviceEnablePeerAccess", {}, [&](Context& context) {
-    if (!is_device(context, peer) || peer == context.device.index) return cudaErrorInvalidDevice;
+    if (!context.has_device(peer) || peer == context.device.index) return cudaErrorInvalidDevice;
     if (flags != 0) return cudaErrorInvalidValue;
     if (!context.machine.settings.peers) return cudaErrorPeerAccessUnsupported;
     auto& readers = context.machine.device(peer).pools[0].readers;

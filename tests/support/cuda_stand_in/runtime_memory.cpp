@@ -42,10 +42,6 @@ cudaError_t allocate_in_order(const char* function, void** result, std::size_t b
   });
 }
 
-bool is_device(const Context& context, int index) {
-  return index >= 0 && index < context.machine.settings.devices;
-}
-
 }  // namespace
 
 cudaError_t cudaMalloc(void** result, std::size_t bytes) {
@@ -115,7 +111,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return entry("cudaDeviceGetDefaultMemPool", {}, [&](Context& context) {
-    if (!is_device(context, device)) return cudaErrorInvalidDevice;
+    if (!context.has_device(device)) return cudaErrorInvalidDevice;
     *pool = &context.machine.device(device).pools[1];
     return cudaSuccess;
   });
@@ -125,7 +121,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
   return entry("cudaMemPoolCreate", {}, [&](Context& context) {
     const cudaMemLocation& location = properties->location;
     if (properties->allocType != cudaMemAllocationTypePinned ||
-        location.type != cudaMemLocationTypeDevice || !is_device(context, location.id))
+        location.type != cudaMemLocationTypeDevice || !context.has_device(location.id))
       return cudaErrorInvalidValue;
     Device& device = context.machine.device(location.id);
     *pool = &device.pools.emplace_back(CUmemPoolHandle_st{.device = &device});
@@ -166,7 +162,7 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* de
                                  std::size_t count) {
   return entry("cudaMemPoolSetAccess", {}, [&](Context& context) {
     for (const cudaMemAccessDesc& one : std::span(descriptions, count)) {
-      if (one.location.type != cudaMemLocationTypeDevice || !is_device(context, one.location.id))
+      if (one.location.type != cudaMemLocationTypeDevice || !context.has_device(one.location.id))
         return cudaErrorInvalidValue;
       const bool asks = one.flags == cudaMemAccessFlagsProtReadWrite;
       if (asks && one.location.id != pool->device->index && !context.machine.settings.peers)
