@@ -31,16 +31,19 @@ TEST_CASE("buffers and streams are the device's, and a buffer is inside one allo
 }
 
 TEST_CASE("memory not yet or no longer allocated in stream order is a fault") {
-  const Fresh fresh;
-  on_ranks(1, End::abort, [](Rank& rank) {
-    void* data = nullptr;
-    CHECK_CUDA(cudaMallocAsync(&data, 16, new_stream()));
-    CHECK_NCCL(rank.broadcast(data, data, 16));
-    CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorIllegalAddress);
-  });
-  CHECK(take_faults() ==
-        "ncclBroadcast on world of rank 0 touches memory that is freed or, in its stream, not yet "
-        "allocated\n");
+  for (const bool is_input : {true, false}) {
+    const Fresh fresh;
+    on_ranks(1, End::abort, [&](Rank& rank) {
+      const Buffer<char> buffer(16);
+      void* data = nullptr;
+      CHECK_CUDA(cudaMallocAsync(&data, 16, new_stream()));
+      CHECK_NCCL(is_input ? rank.broadcast(data, buffer, 16) : rank.broadcast(buffer, data, 16));
+      CHECK(cudaStreamSynchronize(rank.stream) == cudaErrorIllegalAddress);
+    });
+    CHECK(take_faults() ==
+          "ncclBroadcast on world of rank 0 touches memory that is freed or, in its stream, not "
+          "yet allocated\n");
+  }
 }
 
 TEST_CASE("buffers overlap in place only") {

@@ -101,6 +101,7 @@ TEST_CASE("an abort ends a waiting call, but must not free its memory before it 
         sleep_briefly();
         if (grouped) CHECK_NCCL(ncclGroupStart());
         CHECK_NCCL(ncclCommAbort(rank.comm));
+        if (grouped) CHECK_RESULT(rank.async_error(), ncclInternalError);
         left.wait(false);
         if (grouped) CHECK_NCCL(ncclGroupEnd());
       });

@@ -24,11 +24,12 @@ TEST_CASE("a captured collective runs with every launch, and not before") {
 TEST_CASE("a launch on one rank only hangs until it is aborted; all ends wait for the graph") {
   for (const auto end : {ncclCommAbort, ncclCommFinalize, ncclCommDestroy}) {
     const Fresh fresh;
+    const bool aborts = end == ncclCommAbort;
     on_ranks(2, End::none, [&](Rank& rank) {
       const Buffer<int> buffer(std::vector{1});
       std::optional<cuda_stand_in::Graph> graph(std::in_place, rank.stream,
                                                 [&] { CHECK_NCCL(rank.sum(buffer)); });
-      if (end == ncclCommAbort && rank.rank == 0) {
+      if (aborts && rank.rank == 0) {
         graph->launch(rank.stream);
         rank.hangs();
       }
@@ -40,11 +41,16 @@ TEST_CASE("a launch on one rank only hangs until it is aborted; all ends wait fo
       });
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       rank.wait();
+      if (aborts && rank.rank == 0) graph->launch(rank.stream);
       CHECK(buffer.read(rank.stream) == std::vector{1});
       CHECK(!ended);
       graph.reset();
       ending.join();
       if (end == ncclCommFinalize) CHECK_NCCL(ncclCommDestroy(rank.comm));
     });
+    CHECK(take_faults() == (aborts
+                                ? "nccl: a graph launches ncclAllReduce on world of rank 0, whose "
+                                  "communicator was destroyed or aborted\n"
+                                : ""));
   }
 }

@@ -65,8 +65,7 @@ struct Clique {
   /// Matches the calls of an operation that has its place in its stream.
   /// @return the matches, by call; fewer if the ranks disagree
   Matches add(const std::shared_ptr<Shipment>& shipment);
-  /// Opens the latches of all operations that these matches complete. In eager order, they then
-  /// run.
+  /// Opens the latches of all operations that these matches complete.
   static void open(const Matches& matches);
 
  private:
