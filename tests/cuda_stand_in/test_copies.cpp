@@ -18,8 +18,7 @@ struct Pinned {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Setup,
-                  "pinned memory is accessed when a copy runs, pageable memory before it returns") {
+TEST_CASE_FIXTURE(Setup, "a copy accesses pinned memory when it runs, pageable before it returns") {
   const Pinned pinned;
   copy(stream, array, pinned.value);
   *pinned.value = 2;
@@ -51,8 +50,7 @@ TEST_CASE_FIXTURE(Setup, "pinned memory that is freed before a copy runs is dete
   CHECK(says(failure(), "a copy of 4 bytes touches memory that is freed"));
 }
 
-TEST_CASE_FIXTURE(Setup,
-                  "a copy in the wrong direction or across the end of an allocation is refused") {
+TEST_CASE_FIXTURE(Setup, "a copy in the wrong direction or across an allocation's end is refused") {
   const Array<int> two(2);
   int values[3] = {};
   const auto copy = [&](void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {

@@ -150,8 +150,7 @@ TEST_CASE_FIXTURE(Setup, "a complex product without its imaginary parts has othe
   CHECK(wrong.read(stream) != squared);
 }
 
-TEST_CASE_FIXTURE(Setup,
-                  "an access that is misaligned, beyond an array, or on the host is a fault") {
+TEST_CASE_FIXTURE(Setup, "a misaligned access, one beyond an array, or on the host is a fault") {
   const Array<float> packs(8);
   CHECK(says(fault_of(1, copy_pack, packs.data, packs.data + 1), "an access of 16 bytes at 0x"));
   const Array<int> values(std::vector<int>(100));

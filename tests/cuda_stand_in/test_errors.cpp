@@ -5,8 +5,7 @@
 
 using namespace cuda_stand_in;
 
-TEST_CASE_FIXTURE(Setup,
-                  "a planted error is returned once, by the chosen call, which does nothing") {
+TEST_CASE_FIXTURE(Setup, "the chosen call returns a planted error, once, and does nothing") {
   fail_call("cudaLaunchKernelEx", 2, cudaErrorLaunchOutOfResources);
   add_one(stream, array);
   CHECK_CUDA(cudaStreamSynchronize(stream));
@@ -36,8 +35,7 @@ TEST_CASE_FIXTURE(Setup, "an operation's error appears when it runs, and stays w
   CHECK(read(stream, array) == 0);
 }
 
-TEST_CASE_FIXTURE(Setup,
-                  "devices are chosen by number, for each thread; without one, all calls fail") {
+TEST_CASE_FIXTURE(Setup, "each thread chooses a device by number; without one, all calls fail") {
   int value = -1;
   std::thread([] { CHECK_CUDA(cudaSetDevice(3)); }).join();
   CHECK_CUDA(cudaGetDevice(&value));
@@ -57,8 +55,7 @@ TEST_CASE_FIXTURE(Setup,
   CHECK(value == 4);
 }
 
-TEST_CASE_FIXTURE(Setup,
-                  "handles of destroyed streams and events, and of other devices, are refused") {
+TEST_CASE_FIXTURE(Setup, "streams and events that are destroyed or of other devices are refused") {
   cudaStream_t destroyed;
   cudaEvent_t gone;
   CHECK_CUDA(cudaStreamCreateWithFlags(&destroyed, cudaStreamNonBlocking));

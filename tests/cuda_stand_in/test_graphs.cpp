@@ -16,8 +16,7 @@ TEST_CASE_FIXTURE(Setup, "captured work runs with every launch, in the order of 
   CHECK(read(other, array) == 14);
 }
 
-TEST_CASE_FIXTURE(Setup,
-                  "events carry a capture to other streams; without one, results are stale") {
+TEST_CASE_FIXTURE(Setup, "events carry a capture to other streams; results without one are stale") {
   const Event computed;
   for (const bool with_event : {true, false}) {
     set_to(stream, array, 1);
@@ -35,8 +34,7 @@ TEST_CASE_FIXTURE(Setup,
   }
 }
 
-TEST_CASE_FIXTURE(Setup,
-                  "a graph's own memory is fresh in every launch, and freed with the graph") {
+TEST_CASE_FIXTURE(Setup, "a graph's own memory is fresh in every launch, and freed with it") {
   std::size_t before = 1, after = 2, total = 0;
   CHECK_CUDA(cudaMemGetInfo(&before, &total));
   CHECK(before < total);

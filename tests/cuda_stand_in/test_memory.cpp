@@ -61,8 +61,7 @@ TEST_CASE_FIXTURE(Setup, "cudaFree waits for the device") {
   CHECK(read(stream, result) == 8);
 }
 
-TEST_CASE_FIXTURE(Setup,
-                  "freeing memory twice, from its middle, or without an allocation is refused") {
+TEST_CASE_FIXTURE(Setup, "freeing memory twice, from its middle, or unallocated is refused") {
   int* const data = allocate_on(stream);
   CHECK_ERROR(cudaFreeAsync(reinterpret_cast<char*>(data) + 1, stream), cudaErrorInvalidValue);
   CHECK_CUDA(cudaFreeAsync(data, stream));
@@ -118,9 +117,7 @@ TEST_CASE_FIXTURE(Setup, "exhausted memory is an error, and freed memory is avai
   }
 }
 
-TEST_CASE_FIXTURE(
-    Setup,
-    "a pool that keeps its memory is in the way of larger blocks and of others, until trimmed") {
+TEST_CASE_FIXTURE(Setup, "what a pool keeps is lost to larger blocks and others until trimmed") {
   set_memory(64 * mib);
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;

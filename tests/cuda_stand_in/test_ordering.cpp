@@ -35,8 +35,7 @@ TEST_CASE_FIXTURE(Setup, "an event that was never recorded is complete and order
   CHECK_CUDA(cudaStreamQuery(stream));
 }
 
-TEST_CASE_FIXTURE(Setup,
-                  "long chains between streams, also destroyed ones, need no deep recursion") {
+TEST_CASE_FIXTURE(Setup, "long chains of streams, also destroyed ones, need no deep recursion") {
   constexpr int rounds = 3000;
   {
     const Stream destroyed;
@@ -51,8 +50,7 @@ TEST_CASE_FIXTURE(Setup,
   CHECK(read(stream, array) == rounds);
 }
 
-TEST_CASE_FIXTURE(Setup,
-                  "queries say, also as the last error, that work is not ready; polling ends") {
+TEST_CASE_FIXTURE(Setup, "queries, and the last error, say that work is not ready; polling ends") {
   for (int i = 0; i < 5; ++i) add_one(stream, array);
   record(stream, event);
   CHECK_ERROR(cudaStreamQuery(stream), cudaErrorNotReady);

@@ -6,8 +6,7 @@
 
 using namespace cuda_stand_in;
 
-TEST_CASE_FIXTURE(Setup,
-                  "a recording lists its own thread's calls, until an inner one takes over") {
+TEST_CASE_FIXTURE(Setup, "a recording lists its own thread's calls; an inner one takes over") {
   const Recording outer;
   record(other, event);
   CHECK_ERROR(cudaMemcpyAsync(array, array, 100, cudaMemcpyDefault, stream), cudaErrorInvalidValue);
