@@ -35,21 +35,23 @@ TEST_CASE_FIXTURE(Setup, "fresh memory is poisoned, from either allocator") {
 }
 
 TEST_CASE_FIXTURE(Setup, "memory is usable from its allocation to its release, in stream order") {
-  int* const data = allocate_on(stream);
-  set_to(other, data, 3);
-  CHECK_ERROR(cudaStreamSynchronize(other), cudaErrorLaunchFailure);
-  CHECK(says(failure(), unusable));
-  record(stream, event);
-  wait_for(other, event);
-  set_to(other, data, 3);
-  CHECK(read(other, data) == 3);
+  for (const bool reads : {true, false}) {
+    int* const data = allocate_on(stream);
+    set_to(other, data, 3);
+    CHECK_ERROR(cudaStreamSynchronize(other), cudaErrorLaunchFailure);
+    CHECK(says(failure(), unusable));
+    record(stream, event);
+    wait_for(other, event);
+    set_to(other, data, 3);
+    CHECK(read(other, data) == 3);
 
-  copy(other, result, data);  // not ordered before the release
-  CHECK_CUDA(cudaFreeAsync(data, stream));
-  CHECK_CUDA(cudaStreamSynchronize(stream));
-  CHECK_ERROR(cudaStreamSynchronize(other), cudaErrorIllegalAddress);
-  CHECK(says(failure(), "a copy of 4 bytes touches memory that is freed"));
-  CHECK(says(fault_of(1, increment, data, 1), unusable));
+    reads ? copy(other, result, data) : copy(other, data, result);  // perhaps after the release
+    CHECK_CUDA(cudaFreeAsync(data, stream));
+    CHECK_CUDA(cudaStreamSynchronize(stream));
+    CHECK_ERROR(cudaStreamSynchronize(other), cudaErrorIllegalAddress);
+    CHECK(says(failure(), "a copy of 4 bytes touches memory that is freed"));
+    CHECK(says(fault_of(1, increment, data, 1), unusable));
+  }
 }
 
 TEST_CASE_FIXTURE(Setup, "cudaFree waits for the device") {
