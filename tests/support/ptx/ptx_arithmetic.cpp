@@ -190,8 +190,16 @@ void add_comparisons(Operations& all) {
   }
 }
 
+template <class T>
+void add_logic(Operations& all, const std::string& type) {
+  all["and" + type] = binary<std::bit_and<>{}, T>;
+  all["or" + type] = binary<std::bit_or<>{}, T>;
+  all["xor" + type] = binary<std::bit_xor<>{}, T>;
+  all["not" + type] = unary<std::bit_not<>{}, T>;
+}
+
 void add_integers(Operations& all) {
-  const auto add = [&]<class T>() {
+  for_each(Integers{}, [&]<class T>() {
     const std::string type = suffix<T>();
     all["add" + type] = binary<sum, T>;
     all["sub" + type] = binary<difference, T>;
@@ -203,37 +211,22 @@ void add_integers(Operations& all) {
     all["max" + type] = binary<most, T>;
     all["shr" + type] = {apply<shifted_right, T, T, u32>};
     add_comparisons<T>(all);
-  };
-  for_each(SignedIntegers{}, add);
-  for_each(UnsignedIntegers{}, add);
-  for_each(SignedIntegers{}, [&]<class T>() {
-    all["neg" + suffix<T>()] = unary<negative, T>;
-    all["abs" + suffix<T>()] = unary<absolute, T>;
-  });
-  all["mul.hi.s32"] = binary<upper_product, s32>;
-  all["mul.hi.s64"] = binary<upper_product, s64>;
-  all["mul.wide.s32"] = {apply<wide_product, s64, s32, s32>};
-  all["mul.wide.u32"] = {apply<wide_product, u64, u32, u32>};
-}
-
-template <class T>
-void add_logic(Operations& all, const std::string& type) {
-  all["and" + type] = binary<std::bit_and<>{}, T>;
-  all["or" + type] = binary<std::bit_or<>{}, T>;
-  all["xor" + type] = binary<std::bit_xor<>{}, T>;
-  all["not" + type] = unary<std::bit_not<>{}, T>;
-}
-
-void add_bits(Operations& all) {
-  for_each(UnsignedIntegers{}, [&]<class T>() {
-    add_logic<T>(all, suffix<T>());
-    all["shl" + suffix<T>()] = {apply<shifted_left, T, T, u32>};
+    if constexpr (std::is_signed_v<T>) {
+      all["neg" + type] = unary<negative, T>;
+      all["abs" + type] = unary<absolute, T>;
+      all["mul.hi" + type] = binary<upper_product, T>;
+    } else {
+      add_logic<T>(all, type);
+      all["shl" + type] = {apply<shifted_left, T, T, u32>};
+    }
   });
   for_each(Types<u32, u64>{}, [&]<class T>() {
     all["bfi" + suffix<T>()] = {apply<inserted, T, T, T, u32, u32>};
     all["clz" + suffix<T>()] = {apply<leading_zeros, u32, T>};
     all["popc" + suffix<T>()] = {apply<ones, u32, T>};
   });
+  all["mul.wide.s32"] = {apply<wide_product, s64, s32, s32>};
+  all["mul.wide.u32"] = {apply<wide_product, u64, u32, u32>};
   all["prmt.u32"] = ternary<permuted, u32>;
   add_logic<u8>(all, ".pred");
 }
@@ -262,18 +255,15 @@ void add_floats(Operations& all) {
 }
 
 void add_conversions(Operations& all) {
-  using Bytes = Types<std::int8_t, u8>;
   const auto from_integer = [&]<class From>() {
     const auto add = [&]<class To>() {
       all["cvt" + suffix<To>() + suffix<From>()] = {apply<same, To, From>};
     };
-    for_each(SignedIntegers{}, add);
-    for_each(UnsignedIntegers{}, add);
+    for_each(Integers{}, add);
     for_each(Floats{}, add);
   };
   for_each(Bytes{}, from_integer);
-  for_each(SignedIntegers{}, from_integer);
-  for_each(UnsignedIntegers{}, from_integer);
+  for_each(Integers{}, from_integer);
   for_each(Types<s32, u32, s64, u64>{}, [&]<class To>() {
     all["cvt.rzi" + suffix<To>() + ".f32"] = {apply<truncated<To>, To, float>};
     all["cvt.rzi" + suffix<To>() + ".f64"] = {apply<truncated<To>, To, double>};
@@ -292,8 +282,7 @@ void add_moves(Operations& all) {
     all["mov" + suffix<T>()] = unary<same, T>;
     all["selp" + suffix<T>()] = {apply<selected, T, T, T, u8>};
   };
-  for_each(SignedIntegers{}, add);
-  for_each(UnsignedIntegers{}, add);
+  for_each(Integers{}, add);
   for_each(Floats{}, add);
   all["mov.pred"] = unary<same, u8>;
   all["pack2.u32"] = {pack<u16, u32>};
@@ -308,7 +297,6 @@ void add_moves(Operations& all) {
 
 void add_arithmetic(Operations& all) {
   add_integers(all);
-  add_bits(all);
   add_floats(all);
   add_conversions(all);
   add_moves(all);

@@ -45,11 +45,10 @@ struct Instruction {
   std::size_t position = 0;    ///< in the PTX text
 };
 
-/// A slot that holds the address of a parameter or a local variable, which is so many bytes behind
-/// the begin of the frame.
+/// A slot that holds the address of a parameter or a local variable.
 struct FrameAddress {
   std::uint32_t slot;
-  std::uint32_t offset;
+  std::uint32_t offset;  ///< of the variable in the frame, in bytes
 };
 
 /// Special registers (section 10).
@@ -62,9 +61,8 @@ struct SpecialSlot {
   std::size_t which;  ///< of `special_registers`
 };
 
-/// A parameter, behind the begin of the frame.
 struct Parameter {
-  std::uint32_t offset;
+  std::uint32_t offset;  ///< in the frame
   std::uint32_t bytes;
 };
 

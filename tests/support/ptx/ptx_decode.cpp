@@ -1,6 +1,8 @@
 // Names of instructions, and flow of control.
 #include "ptx_decode.hpp"
 
+#include <algorithm>
+
 namespace ptx {
 namespace {
 
@@ -42,7 +44,7 @@ bool decode(std::string_view name, Instruction& instruction) {
   for (std::string_view rest = name, part; !rest.empty();
        rest.remove_prefix(std::min(rest.size(), part.size() + 1))) {
     part = rest.substr(0, rest.find('.'));
-    if (part == "rn" || part == "sync") continue;  // what there is without them
+    if (part == "rn" || part == "sync") continue;  // the default rounding; of every exchange
     if (access && decode_part_of_access(part, instruction)) continue;
     key += (key.empty() ? "" : ".") + std::string(part);
   }

@@ -32,8 +32,9 @@ bool decode(std::string_view name, Instruction& instruction);
 
 template <class... T>
 struct Types {};
-using SignedIntegers = Types<std::int16_t, std::int32_t, std::int64_t>;
-using UnsignedIntegers = Types<std::uint16_t, std::uint32_t, std::uint64_t>;
+using Bytes = Types<std::int8_t, std::uint8_t>;
+using Integers =
+    Types<std::int16_t, std::uint16_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
 using Floats = Types<float, double>;
 
 template <class... T, class F>

@@ -131,9 +131,8 @@ void add_accesses(Operations& all) {
     all["ld" + suffix<T>()] = {load<T>};
     all["st" + suffix<T>()] = {store<T>};
   };
-  for_each(Types<std::int8_t, std::uint8_t>{}, add);
-  for_each(SignedIntegers{}, add);
-  for_each(UnsignedIntegers{}, add);
+  for_each(Bytes{}, add);
+  for_each(Integers{}, add);
   for_each(Floats{}, add);
   for_each(Types<std::uint32_t, std::uint64_t>{}, [&]<class T>() {
     all["atom.add" + suffix<T>()] = {atomic<added, T>};
