@@ -27,7 +27,8 @@
 //   them. A non-blocking communicator has enqueued a call only when a poll says so; likewise its
 //   splits return the child only then, although the call returns success;
 // - features that the project does not use are refused: nested groups, groups over several
-//   communicators or streams, splits in groups or without a color, 8-bit floating-point types.
+//   communicators or streams, splits in groups, without a color or with a configuration, 8-bit
+//   floating-point types.
 //
 // docs/testing.md gives the places in NCCL's source or documentation for each of these.
 //
