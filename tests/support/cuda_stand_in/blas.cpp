@@ -108,7 +108,9 @@ cudaError_t describe(const MatmulDescriptor& descriptor, const MatrixLayout& a,
   const bool known_epilogue = descriptor.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
                               (descriptor.epilogue == CUBLASLT_EPILOGUE_BIAS &&
                                descriptor.scale == CUDA_R_32F && d.batches == 1);
-  if (!known || !known_epilogue) return cudaErrorNotSupported;
+  if (!known || !known_epilogue ||
+      std::max(descriptor.transpose_a, descriptor.transpose_b) > CUBLAS_OP_T)
+    return cudaErrorNotSupported;
   const bool ta = descriptor.transpose_a != CUBLAS_OP_N, tb = descriptor.transpose_b != CUBLAS_OP_N;
   product.m = ta ? a.cols : a.rows;
   product.k = ta ? a.rows : a.cols;

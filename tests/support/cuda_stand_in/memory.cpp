@@ -55,7 +55,7 @@ void* Memory::allocate(CUmemPoolHandle_st& pool, std::size_t bytes) {
   const std::size_t used = round_up(bytes + 1, granule);  // a byte more, to keep blocks apart
   if (used > addresses - top_) return nullptr;
   std::size_t held = bytes;
-  if (fit != end && fit->bytes < 2 * bytes) {
+  if (fit != end && fit->bytes < 2 * bytes) {  // only larger pieces are divided
     held = fit->bytes;
     kept_.erase(fit);
   } else if (fit != end) {
