@@ -39,18 +39,19 @@ TEST_CASE_FIXTURE(Setup, "a graph's own memory is fresh in every launch, and fre
   CHECK_CUDA(cudaMemGetInfo(&before, &total));
   CHECK(before < total);
   {
-    void* data = nullptr;
+    int* data = nullptr;
     const Graph graph(stream, [&] {
-      CHECK_CUDA(cudaMallocAsync(&data, sizeof(int), stream));
-      copy(stream, array, static_cast<int*>(data));
-      set_to(stream, static_cast<int*>(data), 5);
-      copy(stream, result, static_cast<int*>(data));
+      CHECK_CUDA(cudaMallocAsync(reinterpret_cast<void**>(&data), sizeof(int), stream));
+      copy(stream, array, data);
+      set_to(stream, data, 5);
+      copy(stream, result, data);
       CHECK_CUDA(cudaFreeAsync(data, stream));
     });
     for (int i = 0; i < 2; ++i) {
       graph.launch(stream);
       CHECK(read(stream, array) == poisoned_int);
       CHECK(read(stream, result) == 5);
+      CHECK(says(fault_of(1, increment, data, 1), "is not within usable device memory"));
     }
   }
   CHECK_CUDA(cudaDeviceSynchronize());
