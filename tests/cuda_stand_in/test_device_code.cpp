@@ -59,6 +59,12 @@ __global__ void exchange(int* values, unsigned by, Synchronized written, Synchro
   values[threadIdx.x] = value;
 }
 
+__global__ void pass_without_barrier(int* value) {
+  volatile __shared__ int shared;
+  if (threadIdx.x == 0) shared = 1;
+  else *value = shared;
+}
+
 __global__ void number_threads(int* numbers, int* count) {
   numbers[threadIdx.x] = atomicAdd(count, 1);
 }
@@ -107,13 +113,18 @@ TEST_CASE_FIXTURE(Setup, "shared memory passes values only between threads that 
       return says(fault_of(64, exchange, all.data, by, written, read),
                   "a race in shared memory: byte ");
     };
-    CHECK(races(5, nothing, nothing));
     CHECK(races(5, warp, nothing));
     CHECK(races(5, nothing, warp));
     CHECK(races(37, warp, warp));
     CHECK(races(37, block, nothing));
     CHECK(races(37, nothing, block));
   }
+}
+
+TEST_CASE_FIXTURE(Setup, "a read races with a write by another thread, in any order") {
+  CHECK(says(fault_of(2, pass_without_barrier, array.data), "was written by thread 0 since"));
+  set_thread_order(ThreadOrder::reversed);
+  CHECK(says(fault_of(2, pass_without_barrier, array.data), "was read by thread 1 since"));
 }
 
 TEST_CASE_FIXTURE(Setup, "a barrier or an exchange of a warp that some threads skip is a fault") {
