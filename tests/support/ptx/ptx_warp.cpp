@@ -32,7 +32,7 @@ bool complete(std::span<Thread> warp, const Thread& first) {
 
 /// @param values  of the lanes of the mask
 void shuffle(Thread& t, std::uint32_t mask, const std::array<std::uint32_t, 32>& values) {
-  const std::uint32_t lane = t.number % 32, by = operand(t, 3);
+  const std::uint32_t lane = t.number % 32, by = operand(t, 3) & 31;
   const std::uint8_t mode = pending(t).mode;
   if (pending(t).operands != 6 || operand(t, 4) != (mode == shuffle_up ? 0 : 31))
     throw Fault("shuffles of a part of a warp are outside the interpreted subset of PTX");
