@@ -69,7 +69,6 @@ CHOICE = "SNIPPET"  # an environment variable: which body a program of a page ru
 NEEDS = {"docs/linear_algebra.md": (["-DCLEAVE_HAS_LAPACK=1", "-lopenblas"], "zgetrf_")}
 
 MAIN = """#include <cleave/comm/run.hpp>
-#include <cleave/compiled.hpp>
 void run_rank(cleave::World& world);
 int main(int argc, char** argv) { return cleave::run(argc, argv, run_rank); }
 """
@@ -156,26 +155,34 @@ def library_flags(header):
 
 
 class Workshop:
-    """The common part of incomplete snippets, compiled once. Incomplete snippets use the compiled
-    mode; complete ones are header-only."""
+    """What programs have in common, compiled once. Complete ones of the README and those for a
+    library are header-only, others use the compiled mode."""
 
     def __init__(self, root, compiler, folder):
         self.root = root
         self.command = [*compiler_command(compiler), f"-I{root}/include", "-pthread"]
         self.compiled = [*self.command, "-DCLEAVE_COMPILED=1"]
         self.headers = precompiled(folder, self.compiled, re.findall("<(.*)>", FILE_SCOPE))
-        self.main = pathlib.Path(folder) / "main.o"
-        subprocess.run([*self.compiled, "-x", "c++", "-", "-c", "-o", str(self.main)], text=True,
-                       input=MAIN, check=True)
+        self.main = self.object(folder, "main.o", MAIN)
+        self.library = self.object(folder, "library.o", "#include <cleave/compiled.hpp>\n")
+
+    def object(self, folder, name, source):
+        """Compiles the source. Returns the name of the object file."""
+        path = str(pathlib.Path(folder) / name)
+        subprocess.run([*self.compiled, "-x", "c++", "-", "-c", "-o", path], text=True, input=source,
+                       check=True)
+        return path
 
     def compiling(self, snippet, source, program):
         """The command line for a snippet."""
-        command, headers, main = self.compiled, self.headers, [str(self.main)]
+        command, headers, objects = self.compiled, self.headers, [self.main, self.library]
         if snippet.complete:
-            command, headers, main = [*self.command, *library_flags(snippet.library)], [], []
+            headers, objects = [], [self.library]
+            if snippet.library or snippet.where.startswith("README"):
+                command, objects = [*self.command, *library_flags(snippet.library)], []
         if not snippet.runs:
             return [*command, *headers, "-fsyntax-only", str(source)]
-        return [*command, *headers, str(source), *main, "-o", str(program), *snippet.flags]
+        return [*command, *headers, str(source), *objects, "-o", str(program), *snippet.flags]
 
     def lacks(self, flags, function):
         """Whether a program that calls the function does not link with the flags."""
