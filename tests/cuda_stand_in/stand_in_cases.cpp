@@ -3,7 +3,7 @@
 #include "test_device_code.cpp"
 #include "test_errors.cpp"
 #include "test_graphs.cpp"
-#include "test_host_guard.cpp"
+#include "test_host_access.cpp"
 #include "test_matmul.cpp"
 #include "test_memory.cpp"
 #include "test_ordering.cpp"

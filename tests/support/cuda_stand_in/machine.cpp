@@ -123,7 +123,7 @@ cudaError_t Machine::wait(Lock& lock, Device& device) {
 }
 
 cudaError_t Machine::query(Point point, int& queries) {
-  if (++queries > patient_queries) step(point);
+  if (++queries > idle_queries) step(point);
   memory.hide();
   if (point.stream->device->failure != cudaSuccess) return point.stream->device->failure;
   if (!reached(point)) return cudaErrorNotReady;

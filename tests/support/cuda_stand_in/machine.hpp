@@ -80,7 +80,7 @@ struct CUstream_st {
 namespace cuda_stand_in {
 
 /// Consecutive queries that are answered "not ready" before the next one runs an operation.
-inline constexpr int patient_queries = 3;
+inline constexpr int idle_queries = 3;
 
 using Lock = std::unique_lock<std::mutex>;
 
@@ -110,7 +110,7 @@ class Machine {
   /// Waits for all operations enqueued on the device.
   cudaError_t wait(Lock& lock, Device& device);
   /// Whether the point is reached, as cudaSuccess or cudaErrorNotReady, or the device's failure.
-  /// Runs the next operation that it depends on after patience with some queries, which it counts.
+  /// Counts `queries`; those beyond the limit run the next operation that the point depends on.
   cudaError_t query(Point point, int& queries);
   /// Runs all operations that can run now, on every stream. Memory stays exposed.
   void run_ready();
